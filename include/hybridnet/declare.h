@@ -328,6 +328,11 @@ class OpBuilder : detail::DeclarationBase {
     op_.any_device = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
     return *this;
   }
+  // On GPUs, the kernel waits for values that the CPU needs.
+  OpBuilder& waits_on_gpu() {
+    op_.waits_on_gpu = true;
+    return *this;
+  }
   OpBuilder& internal() {
     op_.hidden = true;
     return *this;

@@ -281,6 +281,7 @@ class Op {
   // Whether the CPU's kernel of a use runs on a GPU, too: it touches its arrays only through functions of src/kernels
   // that have a form for devices (device/stream.h). Null: never; the use runs on the CPU, with copies.
   std::function<bool(const LinkContext&)> any_device;
+  bool waits_on_gpu = false;  // there, its kernel waits for values that the CPU needs: Kernel::waits_for_device
   // Whether a use with float16 or bfloat16 runs the float32 kernel between conversions. Null: never.
   std::function<bool(const LinkContext&)> through_float;
   std::vector<Sample> samples;
@@ -301,6 +302,7 @@ class Op {
   // Set by OpBuilder.
   std::function<int(const void*)> num_inputs_, num_outputs_, num_visible_;
   std::function<void(const void*, InferContext&)> infer_;
+  Ref<Kernel> link_here(const LinkContext& c) const;  // the kernel of the CPU, which may run on a device
   std::function<Ref<Kernel>(const LinkContext&)> link_;
   Ref<Kernel> stateless;  // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;

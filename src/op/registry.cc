@@ -80,6 +80,23 @@ void Op::infer(const void* params, InferContext& c) const {
   }
 }
 
+namespace {
+
+// A kernel on a GPU that waits for it (Op::waits_on_gpu).
+class WaitingKernel final : public Kernel {
+ public:
+  explicit WaitingKernel(Ref<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  void run(const KernelArgs& args) override { kernel_->run(args); }
+  int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+  bool waits_for_device() const override { return true; }
+  std::string description() const override { return kernel_->description(); }
+
+ private:
+  const Ref<Kernel> kernel_;
+};
+
+}  // namespace
+
 Ref<Kernel> Op::link(const LinkContext& c) const {
   if (!link_) {
     ErrorFields e;
@@ -99,7 +116,12 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     throw DTypeError(std::move(e));
   }
   if (computes_nothing(*this, c.in, c.out)) return make_empty_kernel();
-  if (c.device.type == DeviceType::kGPU && !(any_device && any_device(c))) return link_fallback(*this, c);
+  if (c.device.type != DeviceType::kGPU) return link_here(c);
+  if (!any_device || !any_device(c)) return link_fallback(*this, c);
+  return waits_on_gpu ? Ref<Kernel>(new WaitingKernel(link_here(c))) : link_here(c);
+}
+
+Ref<Kernel> Op::link_here(const LinkContext& c) const {
   if (needs_memory_order(*this, c)) return link_in_memory_order(*this, c);
   auto has_halves = [](std::span<const TensorSpec> specs) {
     return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });

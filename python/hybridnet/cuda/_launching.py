@@ -95,7 +95,7 @@ def prepared(subject: str, value: Any, parameter: Parameter | None, exact: bool)
             expected="an array with values",
             given="an array of a traced block",
             because="a graph has no kernels of users",
-            fix="call the kernel outside of the block, or do not hybridize the block",
+            fix="launch it in an mx.operator.CustomOp, which a graph calls, or do not hybridize the block",
             where=_core.current_location(),
         )
     if isinstance(value, NDArray):

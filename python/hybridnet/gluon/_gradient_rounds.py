@@ -32,16 +32,22 @@ def exchange_gradients(trainer: Trainer, store: AsyncKVStore, batch_size: float,
     sent = [ndarray.array(reached, dtype="int32"), *gradients] if ignore_stale_grad else gradients
     scale = trainer._optimizer.rescale_grad
 
+    set_before = [trainer._values_set[i] for i in trained]
+
     def apply(arrays: Sequence[NDArray]) -> None:
+        """Updates by the gradients of one process, but for parameters whose values were set since they were sent."""
         mask = arrays[0].asnumpy() if ignore_stale_grad else [1] * len(trained)
+        grads = arrays[1:] if ignore_stale_grad else arrays
         updated = [
-            (i, array) for i, array, wanted in zip(trained, arrays[-len(trained) :], mask, strict=True) if wanted
+            (i, grad)
+            for i, grad, wanted, count in zip(trained, grads, mask, set_before, strict=True)
+            if wanted and trainer._values_set[i] == count
         ]
         trainer._optimizer.rescale_grad = scale
         for place, updater in enumerate(trainer._updaters):
             weights = [trainer._params[i]._data[place] for i, _ in updated]  # type: ignore[index]
-            grads = [array.as_in_context(weight.context) for (_, array), weight in zip(updated, weights, strict=True)]
-            updater([i for i, _ in updated], grads, weights)
+            placed = [grad.as_in_context(weight.context) for (_, grad), weight in zip(updated, weights, strict=True)]
+            updater([i for i, _ in updated], placed, weights)
 
     names = [trainer._params[i].name for i in trained]
     store.exchange("gradients", text_of(gradients_text(batch_size), names), sent, apply)

@@ -132,6 +132,7 @@ class Trainer(ChecksKeywords):
             )
         self._params = _parameter_list(params)
         self._param2idx = {param.name: i for i, param in enumerate(self._params)}
+        self._values_set = [0] * len(self._params)  # how often the values of each parameter were set
         for param in self._params:
             param._set_trainer(self)
         self._contexts = self._check_contexts()
@@ -170,6 +171,7 @@ class Trainer(ChecksKeywords):
 
     def _value_was_set(self, param: Parameter) -> None:
         """Called when a value is set: a store that updates holds the values, so it is recreated at the next step."""
+        self._values_set[self._param2idx[param.name]] += 1
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
 

@@ -36,9 +36,10 @@ class AsyncKVStore(ProcessKVStore):
 
     @property
     def staleness(self) -> int:
-        """The number of pushes by which gradients are applied later, 1 by default; all processes need the same number.
+        """The number of pushes by which gradients are applied later, 1 by default.
 
-        A group of one process applies each push at once. Raises ParamError for a number below 0.
+        Another number in another process is a GroupError. A group of one process applies each push at once. Raises
+        ParamError for a number below 0.
         """
         return self._staleness
 
@@ -87,7 +88,7 @@ class AsyncKVStore(ProcessKVStore):
         """
         waiting = self._waiting.setdefault(key, deque())
         with autograd.pause():
-            waiting.append((_gathered(arrays, name), apply))
+            waiting.append((_gathered(arrays, f"{name} (staleness {self._staleness})"), apply))
             self._apply(waiting, self._staleness if self.num_workers > 1 else 0)
 
     @staticmethod

@@ -110,7 +110,10 @@ def create(name: str = "local") -> KVStoreBase:
 
         return AsyncKVStore(lower)
     if lower.startswith(("dist", "horovod", "byteps")):
-        raise UnsupportedError(f"kvstore '{name}' does not exist yet", fix="use 'dist_sync'")
+        raise UnsupportedError(
+            f"kvstore '{name}' does not exist",
+            fix="use 'dist_sync', or the functions of hybridnet.horovod and hybridnet.byteps",
+        )
     known: Sequence[str] = (*_LOCAL, *DIST, *ASYNC, PRIORITY, *KVStoreBase.kv_registry)
     raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")
 

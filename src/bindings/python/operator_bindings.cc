@@ -147,6 +147,7 @@ py::dict describe_op(const std::string& name) {
   d["count_param"] = op.count_param;
   d["differentiable"] = op.differentiable() || (op.composed() && op.dtypes.has(DType::kFloat32));
   d["any_device"] = static_cast<bool>(op.any_device);
+  d["waits_on_gpu"] = op.waits_on_gpu;
   d["random"] = op.random;
   d["internal"] = op.hidden;
   d["composed"] = op.composed();

@@ -1,6 +1,6 @@
 // _contrib_box_encode and _contrib_box_decode: boxes as offsets from anchors, and back.
 //   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
-#include "device/stream.h"
+#include "device/memory.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
@@ -87,7 +87,7 @@ void encode_on_device(const KernelArgs& a, const kernels::Indices& matches) {
   on_device::launch("boxes.cuh", "EncodeArguments", on_device::with_dtype("encode_boxes", a.in[0].dtype), count,
                     encoded);
   Temporary<uint8_t> found(static_cast<size_t>(count));
-  device::current()->copy_out(found.data(), wrong.data(), count);
+  device::copy_to_host(found.data(), wrong.data(), count);
   const auto first = std::find(found.begin(), found.end(), uint8_t{1});
   if (first != found.end()) bad_match(matches.on_host()[first - found.begin()], encoded.reference_count);
 }
@@ -189,6 +189,7 @@ void register_box_coding(OpRegistry& ops) {
       .infer(infer_box_encode)
       .cpu(run_box_encode, kFloating)
       .any_device()
+      .waits_on_gpu()
       .may_raise()
       .gradient([](const NoParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .output_names(OutputNames::kNumberedSeveral)

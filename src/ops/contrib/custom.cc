@@ -3,9 +3,8 @@
 #include "hybridnet/custom.h"
 
 #include <atomic>
-#include <cstring>
 
-#include "device/stream.h"
+#include "device/memory.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/declare.h"
 #include "ndarray/device_work.h"
@@ -35,30 +34,6 @@ struct Layout {
   int num_outputs() const { return kept() + 1; }
 };
 
-// ---- memory of the device that runs the kernel
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes == 0) return;
-  if (device::Stream* const stream = device::current())
-    stream->copy(to, from, bytes);
-  else
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-}
-
-void write_number(void* to, int64_t number) {
-  if (device::Stream* const stream = device::current())
-    stream->copy_in(to, &number, sizeof number);
-  else
-    *static_cast<int64_t*>(to) = number;
-}
-
-int64_t read_number(const void* from) {
-  device::Stream* const stream = device::current();
-  if (stream == nullptr) return *static_cast<const int64_t*>(from);
-  int64_t number;
-  stream->copy_out(&number, from, sizeof number);
-  return number;
-}
-
 std::vector<NDArray> empty_like(std::span<const TensorRef> refs) {
   const Device here = device::current() ? device::current()->device() : Device{};
   std::vector<NDArray> arrays;
@@ -69,20 +44,14 @@ std::vector<NDArray> empty_like(std::span<const TensorRef> refs) {
 std::vector<NDArray> copied(std::span<const TensorRef> refs) {
   std::vector<NDArray> arrays = empty_like(refs);
   const DeviceWork work({}, arrays);
-  for (size_t i = 0; i < refs.size(); ++i) copy_bytes(arrays[i].data(), refs[i].data, arrays[i].bytes());
+  for (size_t i = 0; i < refs.size(); ++i) device::copy_memory(arrays[i].data(), refs[i].data, arrays[i].bytes());
   return arrays;
 }
 
 std::vector<NDArray> zeros_like(std::span<const TensorRef> refs) {
   std::vector<NDArray> arrays = empty_like(refs);
   const DeviceWork work({}, arrays);
-  for (const NDArray& array : arrays) {
-    if (array.bytes() == 0) continue;
-    if (device::Stream* const stream = device::current())
-      stream->fill_bytes(array.data(), 0, array.bytes());
-    else
-      std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
-  }
+  for (const NDArray& array : arrays) device::zero_memory(array.data(), array.bytes());
   return arrays;
 }
 
@@ -90,7 +59,7 @@ void copy_out(std::span<const NDArray> arrays, std::span<const TensorRef> refs) 
   for (const NDArray& array : arrays) array.wait_to_read();
   const DeviceWork work(arrays, {});
   for (size_t i = 0; i < arrays.size(); ++i)
-    if (refs[i].data) copy_bytes(refs[i].data, arrays[i].data(), arrays[i].bytes());
+    if (refs[i].data) device::copy_memory(refs[i].data, arrays[i].data(), arrays[i].bytes());
 }
 
 // An output that no instruction reads has no memory. If the number has no memory, forward keeps nothing.
@@ -115,7 +84,7 @@ class CustomKernel final : public Kernel {
     }
     copy_out(outputs, args.out);
     copy_out(states, args.out.subspan(visible));
-    if (keep) write_number(number, args.kept->keep(std::move(kept)));
+    if (keep) device::write_value<int64_t>(number, args.kept->keep(std::move(kept)));
   }
 
  private:
@@ -177,7 +146,7 @@ void run_backward(const BackwardCustomParams& p, const KernelArgs& args) {
   const std::vector<NDArray> inputs = copied(args.in.subspan(1 + results, arguments));
   const std::vector<NDArray> outputs = copied(args.in.subspan(1 + results + arguments));
   const std::vector<NDArray> grads = zeros_like(args.in.subspan(1 + results, arguments));
-  Object& kept = args.kept->at(read_number(args.in[0].data));
+  Object& kept = args.kept->at(device::read_value<int64_t>(args.in[0].data));
   {
     const device::Scope own_device(nullptr);
     custom_operators({.op_type = p.op_type}).backward({kept, output_grads, inputs, outputs, grads});
@@ -227,6 +196,7 @@ void register_custom(OpRegistry& ops) {
       .link([](const CustomParams& p, const LinkContext& c) { return Ref<Kernel>(new CustomKernel(p, c.in)); },
             kAllDTypes)
       .any_device()
+      .waits_on_gpu()
       .variadic_writeback([](const CustomParams& p, int output) {
         const Layout layout(p);
         return output < layout.outputs || output >= layout.kept() ? -1 : layout.arguments + output - layout.outputs;
@@ -250,6 +220,7 @@ void register_custom(OpRegistry& ops) {
       .infer(infer_backward)
       .cpu(run_backward)
       .any_device()
+      .waits_on_gpu()
       .gradient(no_second_gradient, Saves::nothing())
       .skips_unwanted_outputs()
       .opaque()

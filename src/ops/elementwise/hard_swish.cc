@@ -41,6 +41,7 @@ void declare_quantized(OpRegistry& ops) {
           },
           kBytes)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .sample(bytes_sample({{3, 4}, {1}, {1}}, {DType::kInt8}))

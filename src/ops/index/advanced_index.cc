@@ -223,6 +223,7 @@ void register_advanced_index(OpRegistry& ops) {
       .output("output", "the axes before, the common shape of the index arrays, the axes after")
       .infer(infer_get)
       .any_device()
+      .waits_on_gpu()
       .cpu(run_get)
       .may_raise()
       .internal()
@@ -239,6 +240,7 @@ void register_advanced_index(OpRegistry& ops) {
         c.set_out_shape(0, p.shape);
       })
       .any_device()
+      .waits_on_gpu()
       .cpu([](const AdvancedIndexGradParams& p, const KernelArgs& a) {
         const IndexedRows rows(a.in.subspan(1), p.axis, p.shape);
         kernels::scatter_add_rows(a.in[0], rows.layout, rows.data(), rows.size(), a.out[0]);
@@ -259,6 +261,7 @@ void register_advanced_index(OpRegistry& ops) {
       .output("output", "shape and dtype of data")
       .infer(infer_set)
       .any_device()
+      .waits_on_gpu()
       .cpu(run_set)
       .inplace(0, 0)
       .may_raise()

@@ -51,6 +51,7 @@ void register_fill_element(OpRegistry& ops) {
       .inplace(0, 0)
       .infer(infer_fill_element)
       .any_device()
+      .waits_on_gpu()
       .cpu(run_fill_element)
       .may_raise()
       .gradient(kNotDifferentiable)

@@ -141,6 +141,7 @@ void register_gather_nd(OpRegistry& ops) {
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .any_device()
+      .waits_on_gpu()
       .cpu(run_gather)
       .may_raise()
       .gradient(
@@ -161,6 +162,7 @@ void register_gather_nd(OpRegistry& ops) {
       .output("output", "shape given by the parameter")
       .infer(infer_scatter)
       .any_device()
+      .waits_on_gpu()
       .cpu([](const ScatterParams& p, const KernelArgs& a) {
         const TupleIndices ids(a.in[1], p.shape);
         kernels::scatter_add_rows(a.in[0], ids.layout, ids.rows.data(), ids.rows.size(), a.out[0]);
@@ -180,6 +182,7 @@ void register_gather_nd(OpRegistry& ops) {
       .output("output", "shape given by the parameter")
       .infer(infer_scatter)
       .any_device()
+      .waits_on_gpu()
       .cpu([](const ScatterParams&, const KernelArgs& a) {
         kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
         scatter_into(a.in[0], a.in[1], a.out[0]);
@@ -198,6 +201,7 @@ void register_gather_nd(OpRegistry& ops) {
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .any_device()
+      .waits_on_gpu()
       .cpu(run_gather_last)
       .may_raise()
       .gradient(
@@ -219,6 +223,7 @@ void register_gather_nd(OpRegistry& ops) {
       .output("output", "shape and dtype of lhs")
       .infer(infer_scatter_set)
       .any_device()
+      .waits_on_gpu()
       .cpu([](const ScatterParams&, const KernelArgs& a) {
         copy_first_input(a);
         scatter_into(a.in[1], a.in[2], a.out[0]);

@@ -110,6 +110,7 @@ void register_index_copy(OpRegistry& ops) {
       .output("output", "shape and dtype of old_tensor")
       .infer(infer_index_copy)
       .any_device()
+      .waits_on_gpu()
       .cpu(run_index_copy)
       .inplace(0, 0)
       .may_raise()

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "device/memory.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
@@ -25,7 +26,7 @@ Temporary<double> as_doubles(const TensorRef& tensor) {
     const int64_t bytes = tensor.size() * static_cast<int64_t>(sizeof(double));
     const OwnedBlock converted(bytes, device::current()->device());
     kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, converted.data(), tensor.size());
-    device::current()->copy_out(values.data(), converted.data(), bytes);
+    device::copy_to_host(values.data(), converted.data(), bytes);
     return values;
   }
   kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
@@ -119,10 +120,7 @@ void draw_distinct(const KernelArgs& args, const Temporary<double>& weights) {
   std::partial_sort(candidates.begin(), candidates.begin() + wanted, candidates.end());
   Temporary<int64_t> places(static_cast<size_t>(wanted));
   for (size_t i = 0; i < places.size(); ++i) places[i] = candidates[i].place;
-  if (device::current())
-    device::current()->copy_in(args.out[0].data, places.data(), wanted * static_cast<int64_t>(sizeof(int64_t)));
-  else
-    std::copy(places.begin(), places.end(), args.out[0].as<int64_t>());
+  device::copy_from_host(args.out[0].data, places.data(), wanted * static_cast<int64_t>(sizeof(int64_t)));
 }
 
 void run_choice(const ChoiceParams& p, const KernelArgs& args) {
@@ -239,6 +237,7 @@ void register_numpy_random_choices(OpRegistry& ops) {
       .infer(infer_choice)
       .cpu(run_choice)
       .any_device()
+      .waits_on_gpu()
       .may_raise()
       .random()
       .gradient(kNotDifferentiable)
@@ -253,6 +252,7 @@ void register_numpy_random_choices(OpRegistry& ops) {
       .infer(infer_counts)
       .cpu(run_counts)
       .any_device()
+      .waits_on_gpu()
       .may_raise()
       .random()
       .cost([](const MultinomialParams& p, auto, auto out) {

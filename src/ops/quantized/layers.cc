@@ -95,10 +95,7 @@ void normalize(const TensorRef& in, const float* scale, const float* shift, int6
 // The statistics of the channels, of which the host computes factors.
 Temporary<float> on_host(const TensorRef& from) {
   Temporary<float> values(static_cast<size_t>(from.size()));
-  if (device::current())
-    device::current()->copy_out(values.data(), from.data, from.size() * static_cast<int64_t>(sizeof(float)));
-  else
-    std::copy_n(from.as<float>(), from.size(), values.begin());
+  device::copy_to_host(values.data(), from.data, from.size() * static_cast<int64_t>(sizeof(float)));
   return values;
 }
 
@@ -181,6 +178,7 @@ void declare_batch_norm(OpRegistry& ops) {
       .infer(infer_batch_norm)
       .cpu(run_batch_norm, kBytes)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .image_when([](const QuantizedBatchNormParams& p) { return p.axis == 1; })
@@ -207,6 +205,7 @@ void register_quantized_layers(OpRegistry& ops) {
       .infer(infer_embedding)
       .cpu(run_embedding)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .sample(rows);
 }

@@ -135,6 +135,7 @@ void register_quantized_pooling(OpRegistry& ops) {
           },
           kBytes)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })

@@ -220,6 +220,7 @@ void register_from_floats(OpRegistry& ops) {
       })
       .cpu(run_quantize, DType::kFloat32)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
@@ -239,6 +240,7 @@ void register_from_floats(OpRegistry& ops) {
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
       .image({0}, {0})
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
@@ -260,6 +262,7 @@ void register_asymmetric(OpRegistry& ops) {
       })
       .cpu(run_quantize_asym, DType::kFloat32)
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
       .sample(float_sample({kF}, {{"min_calib_range", "-0.5"}, {"max_calib_range", "1"}}, -2.0, 2.0));
@@ -288,6 +291,7 @@ void register_quantize(OpRegistry& ops) {
       .cpu(run_requantize, DType::kInt32)
       .image({0}, {0})
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(wide);
@@ -309,6 +313,7 @@ void register_quantize(OpRegistry& ops) {
       .cpu(run_dequantize, DTypeSet(DType::kInt8) | DType::kUInt8)
       .image({0}, {0})
       .any_device()
+      .waits_on_gpu()
       .gradient(kNotDifferentiable)
       .sample(bytes)
       .sample(signed_bytes);

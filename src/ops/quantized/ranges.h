@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "device/stream.h"
+#include "device/memory.h"
 #include "hybridnet/op.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/functors/byte_steps.h"
@@ -21,25 +21,12 @@ struct Range {
 };
 
 // The ends of ranges are numbers of the host: on a device, reading them waits for it.
-inline float read_float(const TensorRef& from) {
-  if (!device::current()) return *from.as<float>();
-  float value;
-  device::current()->copy_out(&value, from.data, sizeof value);
-  return value;
-}
-inline void write_float(const TensorRef& to, float value) {
-  if (!device::current())
-    *to.as<float>() = value;
-  else
-    device::current()->copy_in(to.data, &value, sizeof value);
-}
-
 inline Range range_at(const KernelArgs& a, size_t first) {
-  return {read_float(a.in[first]), read_float(a.in[first + 1])};
+  return {device::read_value<float>(a.in[first].data), device::read_value<float>(a.in[first + 1].data)};
 }
 inline void write_range(const KernelArgs& a, Range range) {
-  write_float(a.out[1], range.low);
-  write_float(a.out[2], range.high);
+  device::write_value(a.out[1].data, range.low);
+  device::write_value(a.out[2].data, range.high);
 }
 
 // The number of steps from zero to the end of a range. The half leaves room for values that round to the last step.

@@ -1,23 +1,8 @@
 // shape_array and size_array: sizes as tensors.
-#include <cstring>
-#include <span>
-
+#include "device/memory.h"
 #include "hybridnet/declare.h"
-#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
-namespace {
-
-void give(std::span<const int64_t> values, const TensorRef& out) {
-  const auto bytes = static_cast<int64_t>(values.size_bytes());
-  if (device::Stream* const stream = device::current())
-    stream->copy_in(out.data, values.data(), bytes);
-  else
-    std::memcpy(out.data, values.data(), values.size_bytes());
-}
-
-}  // namespace
-
 void register_shape_array(OpRegistry& ops) {
   ops.declare("shape_array")
       .alias("_npx_shape_array")
@@ -32,7 +17,7 @@ void register_shape_array(OpRegistry& ops) {
         int64_t sizes[kMaxDims];
         const Shape& shape = *a.in[0].shape;
         for (int i = 0; i < shape.ndim(); ++i) sizes[i] = shape[i];
-        give({sizes, static_cast<size_t>(shape.ndim())}, a.out[0]);
+        device::copy_from_host(a.out[0].data, sizes, shape.ndim() * static_cast<int64_t>(sizeof(int64_t)));
       })
       .any_device()
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
@@ -45,10 +30,7 @@ void register_shape_array(OpRegistry& ops) {
         c.set_out_dtype(0, DType::kInt64);
         c.set_out_shape(0, Shape({1}));
       })
-      .cpu([](const NoParams&, const KernelArgs& a) {
-        const int64_t size = a.in[0].size();
-        give({&size, 1}, a.out[0]);
-      })
+      .cpu([](const NoParams&, const KernelArgs& a) { device::write_value<int64_t>(a.out[0].data, a.in[0].size()); })
       .any_device()
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{2, 3, 4}}, {});

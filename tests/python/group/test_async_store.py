@@ -200,6 +200,70 @@ def test_checkpoints_hold_the_gradients_that_were_on_their_way(tmp_path: pathlib
     assert all(lines_of(done, rank)[-1] == "ok" for rank in range(2))
 
 
+EDGES = """
+def net_of(first, **options):
+    net = gluon.nn.Dense(1, in_units=1, use_bias=False)
+    net.initialize(mx.init.Constant(first))
+    return net, gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0}, kvstore="dist_async", **options)
+def step(net, trainer, **options):
+    with autograd.record():
+        loss = net(mx.nd.ones((1, 1)))
+    loss.backward()
+    trainer.step(1, **options)
+
+# Gradients of values that were set anew meanwhile have no effect on the new ones.
+net, trainer = net_of(5.0)
+step(net, trainer)
+net.weight.set_data(mx.nd.array([[7.0]]))
+step(net, trainer)
+assert net.weight.data().asscalar() == 7
+trainer._kvstore.barrier()
+assert net.weight.data().asscalar() == 7 - size
+
+# Nothing to train.
+net, trainer = net_of(5.0)
+net.collect_params().setattr("grad_req", "null")
+for ignored in (True, False):
+    trainer.step(1, ignore_stale_grad=ignored)
+    trainer.step(1, ignore_stale_grad=ignored)
+trainer._kvstore.barrier()
+assert net.weight.data().asscalar() == 5
+
+# Arrays without elements, float16 and values that are not finite.
+with mx.util.np_shape(True):
+    store = mx.kv.create("dist_async")
+    store.init(["a", "b", "c"], [mx.nd.zeros((0, 3)), mx.nd.zeros(2, dtype="float16"), mx.nd.zeros(2)])
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    values = [mx.nd.zeros((0, 3)), mx.nd.ones(2, dtype="float16") * rank, mx.nd.array([float("nan"), rank])]
+    store.push(["a", "b", "c"], values)
+    values[1][:] = 100  # what was pushed does not change
+    store.barrier()
+    out = [mx.nd.zeros((0, 3)), mx.nd.zeros(2, dtype="float16"), mx.nd.zeros(2)]
+    store.pull(["a", "b", "c"], out=out)
+    assert out[0].shape == (0, 3) and (out[1].asnumpy() == -1).all()
+    assert np.isnan(out[2].asnumpy()[0]) and out[2].asnumpy()[1] == -1
+
+# Processes that wait for other pushes.
+store = mx.kv.create("dist_async")
+store.staleness = 1 + rank
+store.init(0, mx.nd.zeros(1))
+store.set_optimizer(mx.optimizer.SGD())
+store.push(0, mx.nd.ones(1))
+try:
+    store.barrier()
+    store._stored[0].wait_to_read()
+except mx.errors.GroupError as error:
+    assert "(staleness 1)" in str(error) and "(staleness 2)" in str(error), error
+    print("other staleness")
+"""
+
+
+@needs_gloo
+def test_values_that_are_set_nothing_to_train_odd_arrays_and_other_delays(tmp_path: pathlib.Path) -> None:
+    done = launch(2, EDGES, tmp_path, "--threads", "1")
+    assert all("other staleness" in lines_of(done, rank) for rank in range(2)), done.stdout + done.stderr
+
+
 def test_one_process_updates_at_once() -> None:
     store = mx.kv.create("dist_async")
     assert (store.type, store.rank, store.num_workers, store.staleness) == ("dist_async", 0, 1, 1)

@@ -150,7 +150,7 @@ def test_own_stores_are_created_by_name_and_train():
         (lambda s: s.push(["a"], []), ValueError, "equally long"),
         (lambda s: s.save_optimizer_states("x"), ValueError, "no optimizer"),
         (lambda s: s.set_gradient_compression({"type": "2bit"}), NotImplementedError, "compression"),
-        (lambda s: mx.kv.create("dist_ring"), NotImplementedError, "does not exist yet"),
+        (lambda s: mx.kv.create("dist_ring"), NotImplementedError, "use 'dist_sync'"),
         (lambda s: mx.kv.create("other"), ValueError, "unknown store 'other'"),
         (lambda s: mx.kv.create(3), TypeError, "must be a string"),
     ],

@@ -62,7 +62,8 @@ def steps(page: str) -> Iterator[Step]:
 
 
 # --- the reader, in a process of its own ------------------------------------------------------------------------------
-def run_python(number: int, text: str, program: dict[str, object]) -> None:
+def run_python(number: int, text: str, program: dict[str, object], left_out: list[str]) -> None:
+    """Runs a step. left_out: the packages for lack of which earlier steps were left out; a step may need theirs."""
     file = Path("program.py" if number == 1 else f"program{number}.py")
     file.write_text(text, encoding="utf-8")
     try:
@@ -70,8 +71,12 @@ def run_python(number: int, text: str, program: dict[str, object]) -> None:
     except ModuleNotFoundError as error:
         if error.name not in OPTIONAL:
             raise
+        left_out.append(error.name)
         print(f"{LEFT_OUT}{error.name}")
     except Exception as error:
+        if left_out and isinstance(error, NameError):
+            print(f"{LEFT_OUT}{left_out[0]}, so that no step made {error.name}")
+            return
         print(f"{type(error).__name__}: {error}")
 
 
@@ -111,9 +116,10 @@ def follow(page: Path) -> None:
     )
     program: dict[str, object] = {"__name__": "program"}
     count = 0
+    left_out: list[str] = []
     for step in steps(page.read_text("utf-8")):
         if step.kind == "python":
-            run_python(count := count + 1, step.text, program)
+            run_python(count := count + 1, step.text, program, left_out)
         elif step.kind == "sh":
             run_shell(step.text)
         else:

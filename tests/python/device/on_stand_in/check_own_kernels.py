@@ -250,7 +250,7 @@ def test_wrong_arguments_are_named(use: Any) -> None:
 
 
 def test_sparse_arrays_are_an_error() -> None:
-    with pytest.raises(mx.MXNetError):
+    with pytest.raises(HybridNetValueError, match=r"expected a dense array(.|\n)*tostype"):
         call(mx.nd.zeros((4, 3)).tostype("csr"), on_gpu(), 2.0, 12)
 
 
