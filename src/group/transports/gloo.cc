@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "group/transport.h"
+#include "group/transports/without_sigpipe.h"
 
 namespace hybridnet::group {
 namespace {
@@ -166,6 +167,7 @@ class GlooTransport final : public Transport {
   // peers may miss the reset. It alone ends transfers at work. Without any, connections end when all has arrived.
   void close() noexcept override {
     const std::lock_guard lock(mutex_);
+    const WithoutSigpipe guard;
     closed_ = true;
     try {
       if (alive_ > 0) return mesh_->closeConnections();
@@ -179,6 +181,7 @@ class GlooTransport final : public Transport {
   Transfer* start(void* data, size_t bytes, bool sends, const Start& begin) noexcept {
     const std::lock_guard lock(mutex_);
     if (closed_) return nullptr;
+    const WithoutSigpipe guard;  // a send writes what the socket takes at once
     try {
       auto transfer =
           std::make_unique<GlooTransfer>(alarm_, closed_, alive_, mesh_->createUnboundBuffer(data, bytes), sends);
@@ -197,6 +200,7 @@ class GlooTransport final : public Transport {
 };
 
 Transport* make(const TransportRequest& request) {
+  const WithoutSigpipe guard;  // Gloo's thread, which is started here and writes the rest of sends, inherits it
   gloo::transport::tcp::attr attributes;
   attributes.hostname = request.address;
   std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
