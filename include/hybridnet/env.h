@@ -47,8 +47,9 @@ struct Environment {
   std::string cache;  // HYBRIDNET_CACHE: folder of this code; else hybridnet in XDG_CACHE_HOME or ~/.cache; empty: none
   // HYBRIDNET_CUDA_DRIVER: the file of the CUDA driver; empty: libcuda.so.1; none: no GPU; stand-in: the tests' driver
   std::string cuda_driver;
-  std::string cuda_path;   // HYBRIDNET_CUDA_PATH: folders of CUDA's libraries, separated by colons; searched first
-  bool cuda_sync = false;  // HYBRIDNET_CUDA_SYNC: each kernel of a GPU is waited for, so that errors name it
+  std::string cuda_path;    // HYBRIDNET_CUDA_PATH: folders of CUDA's libraries, separated by colons; searched first
+  bool cuda_sync = false;   // HYBRIDNET_CUDA_SYNC: each kernel of a GPU is waited for, so that errors name it
+  bool cuda_graphs = true;  // HYBRIDNET_CUDA_GRAPHS: a plan that repeats its kernels on a GPU runs as CUDA graphs
   // HYBRIDNET_GPU_FALLBACK: warn | error | ignore; operators of a GPU that run on the CPU, with copies
   std::string gpu_fallback = "warn";
   // The place of this process in a group of processes, as launchers set it (docs/distributed.md):

@@ -44,9 +44,10 @@ int64_t read_int(const char* name, int64_t low, int64_t high, int64_t otherwise)
   return value;
 }
 
-bool read_bool(const char* name) {
+bool read_bool(const char* name, bool otherwise = false) {
   const std::string_view text = read(name);
-  if (text.empty() || text == "0" || text == "false" || text == "off") return false;
+  if (text.empty()) return otherwise;
+  if (text == "0" || text == "false" || text == "off") return false;
   if (text == "1" || text == "true" || text == "on") return true;
   throw_bad_value(name, "0 or 1", text);
 }
@@ -187,6 +188,7 @@ Environment read_environment() {
   env.cuda_driver = read("HYBRIDNET_CUDA_DRIVER");
   env.cuda_path = read("HYBRIDNET_CUDA_PATH");
   env.cuda_sync = read_bool("HYBRIDNET_CUDA_SYNC");
+  env.cuda_graphs = read_bool("HYBRIDNET_CUDA_GRAPHS", true);
   env.gpu_fallback = read_choice("HYBRIDNET_GPU_FALLBACK", {"warn", "error", "ignore"}, "warn");
   read_group(env);
   env.path = read("PATH");

@@ -28,6 +28,7 @@ class OriginScope {
   ~OriginScope() { innermost_ = around_; }
   OriginScope(const OriginScope&) = delete;
 
+  static bool is_in_plan() { return innermost_ != nullptr; }
   // The running instruction of the innermost scope; outside of scopes only the user's line.
   static ErrorFields current();
   // Its line and node, without allocating memory.

@@ -53,6 +53,7 @@ void CudaBackend::release(int index) noexcept {
   if (!device.context || driver_->set_context(device.context) != kSuccess) return;
   for (const auto& [owner, stream] : streams_)
     if (owner == index) driver_->stream_synchronize(stream);
+  free_graphs_of(index);
   device.staging->release();
   for (const auto& [owner, event] : events_)
     if (owner == index) driver_->event_destroy(event);
@@ -253,7 +254,8 @@ std::unique_ptr<device::Backend> make_cuda_backend(std::string* why_none) {
   return make_cuda_backend({.driver = env.cuda_driver,
                             .library_folders = env.cuda_path,
                             .image_folder = image_folder(),
-                            .synchronous = env.cuda_sync},
+                            .synchronous = env.cuda_sync,
+                            .graphs = env.cuda_graphs},
                            why_none);
 }
 

@@ -6,6 +6,7 @@
 // Throws:  DeviceError (EngineError); in a child that was forked after the driver's start every member that calls it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cuda/driver.h"
+#include "cuda/driver_graph.h"
 #include "cuda/image_cache.h"
 #include "cuda/nvrtc.h"
 #include "cuda/staging.h"
@@ -25,6 +27,7 @@ struct BackendOptions {
   std::string library_folders;  // HYBRIDNET_CUDA_PATH
   std::string image_folder;     // compiled kernels; empty: none are kept
   bool synchronous = false;     // HYBRIDNET_CUDA_SYNC: launch() waits for the kernel
+  bool graphs = true;           // HYBRIDNET_CUDA_GRAPHS
 };
 
 class CudaBackend final : public device::Backend {
@@ -63,6 +66,12 @@ class CudaBackend final : public device::Backend {
   void launch(Function function, const device::Geometry& geometry, Stream stream, const void* arguments,
               size_t bytes) override;
 
+  bool makes_graphs() const override;
+  Graph make_graph(std::span<const Launch> launches) override;
+  void set_node(Graph graph, size_t number, const Launch& launch) override;
+  void launch(Graph graph, Stream stream) override;
+  void free_graph(Graph graph) noexcept override;
+
   device::UserImage compile(const device::UserSource& source, std::string_view architecture) override;
   Function find_function(Module module, const char* entry) override;
   std::optional<std::vector<size_t>> parameter_bytes(Function function) override;
@@ -90,6 +99,8 @@ class CudaBackend final : public device::Backend {
   int current_device() const;  // this thread's; after use_some_device()
   void release(int device) noexcept;
 
+  void free_graphs_of(int device) noexcept;
+
   const std::unique_ptr<const Driver> driver_;
   const BackendOptions options_;
   const uint64_t id_;  // tells backends of one process apart, also after one was destroyed
@@ -105,6 +116,7 @@ class CudaBackend final : public device::Backend {
   std::vector<std::pair<int, EventHandle>> events_;
   std::vector<std::pair<int, ModuleHandle>> modules_;
   std::unordered_map<Pointer, int> blocks_;
+  std::map<Graph, std::unique_ptr<DriverGraph>> graphs_;
   std::unordered_map<const void*, std::string> names_;  // names of functions
 };
 

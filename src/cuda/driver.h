@@ -22,11 +22,27 @@ struct StreamTag;
 struct EventTag;
 struct ModuleTag;
 struct FunctionTag;
+struct GraphTag;
+struct GraphExecTag;
+struct GraphNodeTag;
 using Context = ContextTag*;
 using StreamHandle = StreamTag*;
 using EventHandle = EventTag*;
 using ModuleHandle = ModuleTag*;
 using FunctionHandle = FunctionTag*;
+using GraphHandle = GraphTag*;
+using GraphExecHandle = GraphExecTag*;
+using GraphNodeHandle = GraphNodeTag*;
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNodeParams {
+  FunctionHandle function = nullptr;
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, dynamic_shared_bytes = 0;
+  void** arguments = nullptr;
+  void** extra = nullptr;
+  void* kernel = nullptr;
+  Context context = nullptr;
+};
 
 // Values of the driver's enumerations.
 inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;  // CUdevice_attribute
@@ -99,6 +115,20 @@ class Driver {
       table_, "cuFuncSetAttribute", 9000, Need::kOptional};
   Function<Result(FunctionHandle function, size_t index, size_t* offset, size_t* bytes)> parameter_info{
       table_, "cuFuncGetParamInfo", 12040, Need::kOptional};
+
+  // ---- graphs
+  Function<Result(GraphHandle* graph, unsigned flags)> graph_create{table_, "cuGraphCreate", 10000, Need::kOptional};
+  Function<Result(GraphHandle graph)> graph_destroy{table_, "cuGraphDestroy", 10000, Need::kOptional};
+  Function<Result(GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t count,
+                  const KernelNodeParams* params)>
+      graph_add_kernel{table_, "cuGraphAddKernelNode_v2", 12000, Need::kOptional};
+  Function<Result(GraphExecHandle* exec, GraphHandle graph, unsigned long long flags)> graph_instantiate{
+      table_, "cuGraphInstantiateWithFlags", 11040, Need::kOptional};
+  Function<Result(GraphExecHandle exec, GraphNodeHandle node, const KernelNodeParams* params)> exec_set_kernel{
+      table_, "cuGraphExecKernelNodeSetParams_v2", 12000, Need::kOptional};
+  Function<Result(GraphExecHandle exec, StreamHandle stream)> graph_launch{table_, "cuGraphLaunch", 10000,
+                                                                           Need::kOptional};
+  Function<Result(GraphExecHandle exec)> exec_destroy{table_, "cuGraphExecDestroy", 10000, Need::kOptional};
 
   // ---- errors
   Function<Result(Result result, const char** name)> error_name{table_, "cuGetErrorName", 6000};

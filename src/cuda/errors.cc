@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "device/last_launches.h"
 #include "hybridnet/error.h"
 
 namespace hybridnet::cuda {
@@ -118,6 +119,9 @@ void throw_failure(Result result, std::string_view function, const std::string& 
   if (known && known->because) fields.because = known->because;
   if (known && known->fix) fields.fix = known->fix;
   if (is_sticky(result)) {
+    if (const std::string launches = device::last_launches(); !launches.empty() && detail.empty())
+      fields.because += (fields.because.empty() ? "" : "; ") +
+                        ("an earlier kernel may be the cause; the last ones, newest first: " + launches);
     fields.fix = "restart the process: after this error every later use of the GPU fails, too" +
                  (fields.fix.empty() ? "" : "; then " + fields.fix);
   }

@@ -74,6 +74,20 @@ class Backend {
   virtual void launch(Function function, const Geometry& geometry, Stream stream, const void* arguments,
                       size_t bytes) = 0;
 
+  // Graphs: launches in order that are pushed by one call. free_graph() may be called while one runs.
+  struct Launch {
+    Function function;
+    Geometry geometry;
+    const void* arguments;
+    size_t bytes;
+  };
+  using Graph = struct GraphTag*;
+  virtual bool makes_graphs() const = 0;
+  virtual Graph make_graph(std::span<const Launch> launches) = 0;               // at least one
+  virtual void set_node(Graph graph, size_t number, const Launch& launch) = 0;  // with the same function
+  virtual void launch(Graph graph, Stream stream) = 0;
+  virtual void free_graph(Graph graph) noexcept = 0;
+
   // Kernels of users. compile() throws ValueError for text that does not compile.
   virtual UserImage compile(const UserSource& source, std::string_view architecture) = 0;
   virtual Function find_function(Module module, const char* entry) = 0;  // null: the module has none of that name

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/launch_batch.h"
 #include "device/outside.h"
 #include "device/stream.h"
 #include "hybridnet/error.h"
@@ -39,6 +40,7 @@ class DevicePool final : public Storage {
 
  private:
   Block counted(int64_t bytes);
+  Block counted_at_once(int64_t bytes);
   Block take(int64_t bytes);
   Block taken_from_driver(int64_t bytes);
   void release_all();
@@ -56,8 +58,11 @@ Storage::Block DevicePool::allocate(int64_t bytes) {
     if (bytes < 0) throw ValueError({.expected = "a size of 0 or more bytes", .given = std::to_string(bytes)});
     return {.data = nullptr, .bytes = 0, .device = device_};
   }
-  const Block block = counted(rounded_bytes(std::max(bytes, kLeastBytes)));
+  const int64_t rounded = rounded_bytes(std::max(bytes, kLeastBytes));
   Stream* const stream = current();
+  if (LaunchBatch* const batch = LaunchBatch::current(); batch != nullptr && stream->device() == device_)
+    if (const Block kept = batch->take(rounded); kept.data != nullptr) return kept;
+  const Block block = counted(rounded);
   if (stream == nullptr || !(stream->device() == device_)) return block;
   // Temporary memory of a kernel: the kernel uses it from now on until it is freed.
   StreamUse* const uses[] = {block.use};
@@ -71,7 +76,18 @@ Storage::Block DevicePool::allocate(int64_t bytes) {
   return block;
 }
 
+// Memory that the batch of this thread keeps is the last resort.
 Storage::Block DevicePool::counted(int64_t bytes) {
+  try {
+    return counted_at_once(bytes);
+  } catch (const OutOfMemoryError&) {
+    LaunchBatch* const batch = LaunchBatch::current();
+    if (batch == nullptr || !batch->give_back()) throw;
+    return counted_at_once(bytes);
+  }
+}
+
+Storage::Block DevicePool::counted_at_once(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const Block block = take(bytes);
   statistics_.in_use += block.bytes;
@@ -106,6 +122,8 @@ Storage::Block DevicePool::taken_from_driver(int64_t bytes) {
 
 void DevicePool::free(Block block) {
   if (block.data == nullptr) return;
+  if (LaunchBatch* const batch = LaunchBatch::current(); batch != nullptr && block.use->temporary_of == current())
+    return batch->keep(block);
   if (Stream* const stream = std::exchange(block.use->temporary_of, nullptr)) {
     StreamUse* const uses[] = {block.use};
     stream->end({}, uses);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "device/last_launches.h"
+#include "device/launch_batch.h"
+
 namespace hybridnet::device {
 
 struct Program::All {
@@ -30,10 +33,10 @@ std::vector<std::string> Program::texts() {
   return found;
 }
 
-Backend::Function Program::find(const char* entry, Device device) {
+Program::Found Program::find(const char* entry, Device device) {
   const std::lock_guard lock(mutex_);
   for (const Entry& known : entries_)
-    if (known.device == device.id && known.name == entry) return known.function;
+    if (known.device == device.id && known.name == entry) return {known.function, known.name.c_str()};
   auto module = modules_.find(device.id);
   if (module == modules_.end()) {
     const std::string image = backend()->compile(text_, backend()->info(device.id).architecture);
@@ -41,7 +44,7 @@ Backend::Function Program::find(const char* entry, Device device) {
   }
   const Backend::Function function = backend()->function(module->second, entry);
   entries_.push_back({device.id, entry, function});
-  return function;
+  return {function, entries_.back().name.c_str()};
 }
 
 thread_local DryRun* DryRun::t_current = nullptr;
@@ -52,7 +55,10 @@ void Program::launch(const char* entry, const Geometry& geometry, const void* ar
     return;
   }
   Stream& stream = *current();
-  backend()->launch(find(entry, stream.device()), geometry, stream.handle(), arguments, bytes);
+  const auto [function, name] = find(entry, stream.device());
+  note_launch(name);
+  if (LaunchBatch* const batch = LaunchBatch::current()) return batch->add(function, geometry, arguments, bytes);
+  backend()->launch(function, geometry, stream.handle(), arguments, bytes);
 }
 
 Geometry geometry_for(int64_t n) {

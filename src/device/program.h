@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,13 +39,17 @@ class Program {
     std::string name;
     Backend::Function function;
   };
+  struct Found {
+    Backend::Function function;
+    const char* name;  // that stays
+  };
   explicit Program(std::string text) : text_(std::move(text)) {}
-  Backend::Function find(const char* entry, Device device);
+  Found find(const char* entry, Device device);
 
   const std::string text_;
   std::mutex mutex_;
   std::map<int, Backend::Module> modules_;  // by device id
-  std::vector<Entry> entries_;              // a few: a launch searches them and builds no key
+  std::deque<Entry> entries_;               // a few: a launch searches them and builds no key
 };
 
 // While it lives, launches of this thread do nothing but are counted.

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 
+#include "device/byte_moves.h"
 #include "hybridnet/error.h"
 
 namespace hybridnet::device {
@@ -63,6 +64,7 @@ void Stream::begin(std::span<StreamUse* const> reads, std::span<StreamUse* const
 }
 
 void Stream::end(std::span<StreamUse* const> reads, std::span<StreamUse* const> writes) {
+  push_collected();
   Ticket ticket;
   {
     const std::lock_guard lock(mutex_);
@@ -142,6 +144,7 @@ void Stream::forget_done_events() {
 }
 
 void Stream::wait_for(Ticket ticket) {
+  push_collected();
   Ticket covers;
   const Backend::Event event = event_for(ticket, &covers);
   if (event == nullptr) return;
@@ -151,6 +154,7 @@ void Stream::wait_for(Ticket ticket) {
 }
 
 void Stream::synchronize() {
+  push_collected();
   Ticket pushed;
   {
     const std::lock_guard lock(mutex_);
@@ -163,16 +167,20 @@ void Stream::synchronize() {
 }
 
 void Stream::copy_in(void* to, const void* from_host, int64_t bytes) {
-  if (bytes > 0) backend()->copy_in(handle_, to, from_host, bytes);
+  if (bytes > 0) backend()->copy_in(handle(), to, from_host, bytes);
 }
 void Stream::copy_out(void* to_host, const void* from, int64_t bytes) {
-  if (bytes > 0) backend()->copy_out(handle_, to_host, from, bytes);
+  if (bytes > 0) backend()->copy_out(handle(), to_host, from, bytes);
 }
 void Stream::copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) backend()->copy(handle_, to, from, bytes);
+  if (bytes <= 0 || to == from) return;
+  if (collects()) return launch_copy(to, from, bytes);
+  backend()->copy(handle(), to, from, bytes);
 }
 void Stream::fill_bytes(void* to, uint8_t value, int64_t bytes) {
-  if (bytes > 0) backend()->fill_bytes(handle_, to, value, bytes);
+  if (bytes <= 0) return;
+  if (collects()) return launch_fill(to, value, bytes);
+  backend()->fill_bytes(handle(), to, value, bytes);
 }
 
 void wait_for_use(StreamUse& use, bool for_readers_too) {
@@ -191,9 +199,11 @@ void wait_for_all() {
       if (Stream* const made = stream.load(std::memory_order_acquire)) made->synchronize();
 }
 
-Scope::Scope(Stream* stream) : before_(detail::t_current) {
+Scope::Scope(Stream* stream) : before_(detail::t_current), batch_before_(detail::t_batch) {
+  if (batch_before_ != nullptr) detail::submit_batch();
   if (stream != nullptr) backend()->make_current(stream->device().id);
   detail::t_current = stream;
+  detail::t_batch = nullptr;
 }
 
 }  // namespace hybridnet::device

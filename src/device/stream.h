@@ -19,7 +19,16 @@
 namespace hybridnet::device {
 
 class Stream;
+class LaunchBatch;
 using Ticket = uint64_t;
+
+namespace detail {
+extern thread_local constinit Stream* t_current __attribute__((tls_model("initial-exec")));
+// The launches that this thread collects; null: launches are made at once.
+extern thread_local constinit LaunchBatch* t_batch __attribute__((tls_model("initial-exec")));
+void submit_batch();
+}  // namespace detail
+
 inline constexpr int kMaxDevices = 64;  // that one process can use
 
 // The unfinished work on a block of device memory.
@@ -42,7 +51,12 @@ class Stream {
   static Stream& of(Device device, Kind kind = Kind::kCompute);  // throws UnsupportedError for a missing device
 
   Device device() const { return device_; }
-  Backend::Stream handle() const { return handle_; }
+  // For calls that push work: what this thread has collected (launch_batch.h) is pushed before.
+  Backend::Stream handle() const {
+    push_collected();
+    return handle_;
+  }
+  Backend::Stream own_handle() const { return handle_; }  // for what LaunchGraphs pushes
 
   // The work that this thread pushes from now on follows the earlier uses of these blocks; null entries are skipped.
   void begin(std::span<StreamUse* const> reads, std::span<StreamUse* const> writes);
@@ -60,6 +74,8 @@ class Stream {
 
  private:
   explicit Stream(Device device);
+  static void push_collected();
+  bool collects() const { return detail::t_batch != nullptr && this == detail::t_current; }
   void follow(const StreamUse::Point& point);
 
   const Device device_;
@@ -82,23 +98,30 @@ void wait_for_use(StreamUse& use, bool for_readers_too);
 // Waits for all work of all devices.
 void wait_for_all();
 
-namespace detail {
-extern thread_local constinit Stream* t_current __attribute__((tls_model("initial-exec")));
-}
 // The stream for which this thread runs a kernel; null: the kernel runs on the CPU. The functions of src/kernels that
 // have a form for devices ask it: pointers that they get are memory of the stream's device then.
 inline Stream* current() { return detail::t_current; }
 
-// Runs the kernels of this thread on a stream while it lives, or on the CPU (null).
+inline void Stream::push_collected() {
+  if (detail::t_batch != nullptr) [[unlikely]]
+    detail::submit_batch();
+}
+
+// Runs the kernels of this thread on a stream while it lives, or on the CPU (null). The launches of a batch around it
+// are submitted before, and its own are not collected.
 // Owner: a block of the thread; scopes end in reverse order.
 class Scope {
  public:
   explicit Scope(Stream* stream);
-  ~Scope() { detail::t_current = before_; }
+  ~Scope() {
+    detail::t_current = before_;
+    detail::t_batch = batch_before_;
+  }
   Scope(const Scope&) = delete;
 
  private:
   Stream* const before_;
+  LaunchBatch* const batch_before_;
 };
 
 }  // namespace hybridnet::device

@@ -117,7 +117,7 @@ bool BoundRun::finds_team_awake() const {
 void BoundRun::run_plan(RngKey key, OwnPlan* own) {
   const profile::Scope scope(function_->task_name(), "graph");
   const Plan& plan = own ? *own->plan : *compiled_->forward;
-  const PlanWork work(plan, inputs_, function_->constants().arrays().get(), {fresh_, outputs_});
+  PlanWork work(plan, inputs_, function_->constants().arrays().get(), {fresh_, outputs_});
   for (size_t i = 0; i < inputs_.size(); ++i)
     bindings_[i] = {plan.needs_values(i) ? inputs_[i].data() : inputs_[i].address(),
                     inputs_[i].impl()->chunk->derived()};
@@ -136,6 +136,7 @@ void BoundRun::run_plan(RngKey key, OwnPlan* own) {
     const NDArray& output = outputs_[copy.output];
     if (output.bytes() > 0) copy_plainly(output.data(), places_[copy.fresh], output.bytes(), "");
   }
+  work.finish();
 }
 
 }  // namespace hybridnet

@@ -258,7 +258,8 @@ void CompilationTemplate::find_rule_params() {
 }
 
 bool CompilationTemplate::differs_in_sizes_only(const CallSignature& signature) const {
-  if (signature.train != first_.train || signature.wants != first_.wants || signature.heads != first_.heads)
+  if (!(signature.device == first_.device) || signature.train != first_.train || signature.wants != first_.wants ||
+      signature.heads != first_.heads)
     return false;
   for (size_t i = 0; i < first_.inputs.size(); ++i) {
     if (signature.inputs[i].dtype != first_.inputs[i].dtype ||

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread_slots.h"
+#include "device/launch_graphs.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
@@ -182,6 +183,7 @@ class Plan : public RefCounted<Plan> {
   bool is_torn() const { return torn_.load(std::memory_order_relaxed); }
   void forget_torn() { torn_.store(false, std::memory_order_relaxed); }
   Device device() const { return options_.device; }
+  device::LaunchGraphs& launch_graphs() const { return launch_graphs_; }
   bool waits_for_device() const { return waits_for_device_; }  // see Kernel
   bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the caller's thread
   bool has_control() const { return has_control_; }  // loops or branches
@@ -272,6 +274,7 @@ class Plan : public RefCounted<Plan> {
   bool uses_random_ = false, is_opaque_ = false, waits_for_device_ = false, has_control_ = false,
        gains_from_awake_team_ = false;
 
+  mutable device::LaunchGraphs launch_graphs_;
   ThreadSlots<std::unique_ptr<Frame>> spares_;
   std::mutex frames_mutex_;
   std::vector<std::unique_ptr<Frame>> frames_;

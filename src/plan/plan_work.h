@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "device/launch_batch.h"
 #include "ndarray/device_work.h"
 #include "plan/plan.h"
 
@@ -23,10 +24,16 @@ class PlanWork {
     for (const std::span<const NDArray> arrays : written) writes.insert(writes.end(), arrays.begin(), arrays.end());
     for (const int input : plan.written_inputs()) writes.push_back(inputs[static_cast<size_t>(input)]);
     work_.emplace(reads, writes);
+    batch_.emplace(plan.launch_graphs());
+  }
+  // After the run: pushes what is left of it.
+  void finish() {
+    if (batch_) batch_->finish();
   }
 
  private:
   std::optional<DeviceWork> work_;
+  std::optional<device::LaunchBatch> batch_;  // ends before work_ does
 };
 
 }  // namespace hybridnet

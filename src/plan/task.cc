@@ -86,7 +86,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name,
              Plan::OutputListener* listener = nullptr) {
   const profile::Scope scope(name, "graph");
   const MeasuredTime::Scope measured(plan.time_of_runs(), plan.cost_ns());
-  const PlanWork work(plan, arrays.inputs, arrays.constants.get(), {arrays.outputs, {&arrays.residuals, 1}});
+  PlanWork work(plan, arrays.inputs, arrays.constants.get(), {arrays.outputs, {&arrays.residuals, 1}});
   Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
@@ -103,6 +103,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name,
   call.kept = arrays.kept;
   call.listener = listener;
   plan.run(call);
+  work.finish();
   release_packed(arrays.inputs);
 }
 

@@ -53,6 +53,7 @@ Graph* new_graph() {
   auto* graph = new Graph;
   add_lane(*graph, nullptr);
   graphs().insert(graph);
+  ++world().counters.live_graphs;
   return graph;
 }
 
@@ -234,6 +235,7 @@ int cuGraphDestroy(Graph* graph) {
   return call(__func__, [&](World&) {
     if (!is_alive(graph, "cuGraphDestroy")) return kInvalidValue;
     graph->destroyed = true;
+    --world().counters.live_graphs;
     return kSuccess;
   });
 }
@@ -291,6 +293,14 @@ int cuGraphAddNode(GraphNode** node, Graph* graph, GraphNode* const* before, siz
   return cuGraphAddNode_v2(node, graph, before, nullptr, count, params);
 }
 
+int cuGraphAddKernelNode_v2(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count,
+                            const KernelParams* params) {
+  NodeParams of_kernel{};
+  of_kernel.type = kKernelNode;
+  of_kernel.kernel = *params;
+  return cuGraphAddNode_v2(node, graph, before, nullptr, count, &of_kernel);
+}
+
 int cuGraphConditionalHandleCreate(unsigned long long* handle, Graph* graph, Context*, unsigned start, unsigned flags) {
   return call(__func__, [&](World& w) {
     if (!is_alive(graph, "cuGraphConditionalHandleCreate")) return kInvalidValue;
@@ -308,14 +318,16 @@ int cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, unsigned long lo
     if (!t_context) return kInvalidContext;
     *exec = instantiate(w, *graph, t_context);
     execs().insert(*exec);
+    ++w.counters.live_graphs;
     return kSuccess;
   });
 }
 
 int cuGraphExecDestroy(GraphExec* exec) {
-  return call(__func__, [&](World&) {
+  return call(__func__, [&](World& w) {
     if (!is_alive(exec, "cuGraphExecDestroy")) return kInvalidValue;
     exec->destroyed = true;
+    --w.counters.live_graphs;
     exec->steps.clear();
     return kSuccess;
   });
@@ -329,13 +341,15 @@ int cuGraphLaunch(GraphExec* exec, Stream* handle) {
     if (!is_alive(exec, "cuGraphLaunch")) return kInvalidValue;
     if (stream->context != exec->context) return kInvalidHandle;
     if (stream->capture) return kNotSupported;
+    ++w.counters.graph_launches;
     launch_graph(w, *exec, *stream);
     return kSuccess;
   });
 }
 
 int cuGraphExecKernelNodeSetParams_v2(GraphExec* exec, GraphNode* node, const KernelParams* params) {
-  return call(__func__, [&](World&) {
+  return call(__func__, [&](World& w) {
+    ++w.counters.nodes_set;
     if (!is_alive(exec, "cuGraphExecKernelNodeSetParams")) return kInvalidValue;
     if (node->graph != exec->graph || node->index >= exec->steps.size()) return kInvalidValue;
     Step& step = exec->steps[node->index];

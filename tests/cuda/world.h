@@ -106,6 +106,7 @@ struct Event {
 
 struct Counters {
   int64_t launches = 0, bytes_in = 0, bytes_out = 0, allocations = 0, faults = 0, live_allocations = 0, live_bytes = 0;
+  int64_t graph_launches = 0, nodes_set = 0, live_graphs = 0;
 };
 
 struct World {

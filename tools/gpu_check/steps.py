@@ -36,6 +36,7 @@ STEPS = (
     Step("exit", "process:check_exit", 60),
     Step("sharing", "sharing:check_sharing", 40),
     Step("training", "training:check_training", 90),
+    Step("graphs", "graphs:check_graphs", 50),
     Step("speed", "speed:measure", 50, measures=True),
     Step("networks", "networks:measure", 120, measures=True),
     Step("samples", "samples:check_samples", 240),

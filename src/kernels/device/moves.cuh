@@ -16,6 +16,11 @@ __device__ void fill(const FillArguments& a) {
   for (int64_t i = first(); i < a.n; i += step()) out[i] = static_cast<Word>(a.bits);
 }
 
+template <class Word>
+__device__ void copy(const CopyArguments& a) {
+  for (int64_t i = first(); i < a.n; i += step()) static_cast<Word*>(a.dst)[i] = static_cast<const Word*>(a.src)[i];
+}
+
 // One thread for each element, in the order of the destination. Index: 32 bits if the copy is small, for division is
 // slow. Transposed axes are read with a stride; tiles in shared memory belong here once that matters.
 template <class Word, class Index>

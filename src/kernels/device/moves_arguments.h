@@ -11,6 +11,12 @@ struct FillArguments {
   uint64_t bits;  // one element, in the low bytes
 };
 
+struct CopyArguments {
+  const void* src;
+  void* dst;
+  int64_t n;
+};
+
 // A copy between strided layouts, axes outermost first; strides in elements.
 struct StridedArguments {
   static constexpr int kMaxAxes = 49;  // those of StridedCopy, and one within an element

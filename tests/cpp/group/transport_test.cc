@@ -81,7 +81,8 @@ class Gloo : public testing::Test {
 TEST_F(Gloo, AConnectionThatHasEndedIsNotASignal) {
   auto* const before = std::signal(SIGPIPE, SIG_DFL);
   const char value = 1;
-  for (int socket : new_sockets()) shutdown(socket, SHUT_WR);  // as if the other side had closed; Gloo does not know it
+  // Gloo learns of it by the error of a write.
+  for (int socket : new_sockets()) shutdown(socket, SHUT_WR);
   const std::unique_ptr<Transfer> transfer(ends_[0]->start_send(1, 0, &value, 1));
   if (transfer) {
     for (int tries = 0; tries < 200 && transfer->wait() == Progress::kPending; ++tries) continue;

@@ -34,7 +34,10 @@ def reset() -> None:
 
 
 def counters() -> dict[str, int]:
-    names = ("launches", "bytes_in", "bytes_out", "allocations", "faults", "live_allocations", "live_bytes")
+    names = (
+        *("launches", "bytes_in", "bytes_out", "allocations", "faults", "live_allocations", "live_bytes"),
+        *("graph_launches", "nodes_set", "live_graphs"),
+    )
     values = (ctypes.c_longlong * len(names))()
     library().hnstandin_counters(values, len(names))
     return dict(zip(names, values, strict=True))

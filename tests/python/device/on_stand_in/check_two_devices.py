@@ -105,3 +105,44 @@ def test_an_array_captured_on_another_gpu_is_an_error_that_names_both() -> None:
     with pytest.raises(HybridNetError, match=r"gpu\(1\).*gpu\(0\)|gpu\(0\).*gpu\(1\)"):
         net(mx.nd.array(VALUES, ctx=DEVICES[1])).asnumpy()
     np.testing.assert_array_equal(net(mx.nd.array(VALUES, ctx=DEVICES[0])).asnumpy(), VALUES + 1)
+
+
+class Formula(gluon.HybridBlock):
+    """Has no parameters, so that one block serves every device."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def hybrid_forward(self, F, x: mx.nd.NDArray):
+        if self.kind == "fused":
+            return F.tanh(F.exp(x)) + x
+        if self.kind == "product":
+            return F.softmax(F.dot(x, x.T), axis=-1).sum(axis=1)
+        if self.kind == "constant":
+            return x * F.ones((4, 4)) + F.arange(4)
+        total, _ = F.contrib.foreach(lambda row, sum_: (F.tanh(row + sum_), row + sum_), x, x[0] * 0)
+        return total
+
+
+@pytest.mark.parametrize(("recorded", "static"), [(False, False), (False, True), (True, False)])
+@pytest.mark.parametrize("kind", ["fused", "product", "constant", "loop"])
+@pytest.mark.parametrize("devices", [(mx.gpu(0), mx.cpu(), mx.gpu(1)), (mx.cpu(), mx.gpu(0), mx.cpu())])
+def test_one_hybridized_block_runs_where_its_input_is(devices: tuple, kind: str, recorded: bool, static: bool) -> None:
+    net, plain = Formula(kind), Formula(kind)
+    net.hybridize(static_alloc=static, static_shape=static)
+    for size in (4, 4, 4):
+        for device in devices:
+            x = np.random.default_rng(1).standard_normal((size, size)).astype("float32")
+            arrays = mx.nd.array(x, ctx=device), mx.nd.array(x)
+            results = []
+            for block, array in zip((net, plain), arrays, strict=True):
+                array.attach_grad()
+                with autograd.record() if recorded else autograd.pause():
+                    out = block(array)
+                if recorded:
+                    out.backward()
+                results.append((out, array.grad))
+            assert results[0][0].ctx == device
+            for mine, expected in zip(*results, strict=True):
+                np.testing.assert_allclose(mine.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,180 @@
+#include "device/launch_graphs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
+#include "device/stream.h"
+#include "hybridnet/error.h"
+
+namespace hybridnet::device {
+
+// ---- lists of launches
+void LaunchList::add(Backend::Function function, const Geometry& geometry, const void* arguments, size_t bytes) {
+  const size_t offset = (arguments_.size() + kAlignment - 1) / kAlignment * kAlignment;
+  arguments_.resize(offset + bytes);
+  std::memcpy(arguments_.data() + offset, arguments, bytes);
+  launches_.push_back({function, geometry, offset, bytes});
+}
+
+void LaunchList::clear() {
+  launches_.clear();
+  arguments_.clear();
+}
+
+Backend::Launch LaunchList::operator[](size_t i) const {
+  const Entry& entry = launches_[i];
+  return {entry.function, entry.geometry, arguments_.data() + entry.offset, entry.bytes};
+}
+
+bool LaunchList::has_arguments_of(size_t i, const LaunchList& other) const {
+  const Backend::Launch mine = (*this)[i], its = other[i];
+  return std::memcmp(mine.arguments, its.arguments, mine.bytes) == 0;
+}
+
+void LaunchList::copy_arguments(size_t i, const LaunchList& from) {
+  const Entry& entry = launches_[i];
+  std::memcpy(arguments_.data() + entry.offset, from[i].arguments, entry.bytes);
+}
+
+uint64_t LaunchList::hash_of_kernels() const {
+  uint64_t hash = launches_.size();
+  for (const Entry& entry : launches_) {
+    hash = mix_hash(hash, reinterpret_cast<uintptr_t>(entry.function));
+    for (int axis = 0; axis < 3; ++axis)
+      hash = mix_hash(hash, (uint64_t{entry.geometry.grid[axis]} << 32) | entry.geometry.block[axis]);
+    hash = mix_hash(hash, entry.bytes);
+  }
+  return avalanche(hash);
+}
+
+bool LaunchList::has_kernels_of(const LaunchList& other) const {
+  const auto is_same = [](const Entry& a, const Entry& b) {
+    return a.function == b.function && a.bytes == b.bytes &&
+           std::equal(a.geometry.grid, a.geometry.grid + 3, b.geometry.grid) &&
+           std::equal(a.geometry.block, a.geometry.block + 3, b.geometry.block);
+  };
+  return launches_.size() == other.launches_.size() &&
+         std::equal(launches_.begin(), launches_.end(), other.launches_.begin(), is_same);
+}
+
+uint64_t LaunchList::hash_of_arguments() const {
+  return hash_text({reinterpret_cast<const char*>(arguments_.data()), arguments_.size()});
+}
+
+// ---- graphs
+struct LaunchGraphs::Graph {
+  Graph(Backend::Graph made, const LaunchList& launches, uint64_t hash)
+      : handle(made), nodes(launches), kernels(hash) {}
+  ~Graph() { backend()->free_graph(handle); }
+  Graph(const Graph&) = delete;
+
+  const Backend::Graph handle;
+  LaunchList nodes;  // their present arguments
+  const uint64_t kernels;
+  uint64_t last_use = 0;
+};
+
+LaunchGraphs::LaunchGraphs() = default;
+LaunchGraphs::~LaunchGraphs() = default;
+
+bool LaunchGraphs::begin_run() {
+  if (busy_.test_and_set(std::memory_order_acquire)) return false;
+  constexpr int kRunsBefore = 1;  // the first run compiles kernels, and many plans run once
+  const bool collects = !gave_up_ && runs_ >= kRunsBefore && backend()->makes_graphs();
+  if (runs_ < kRunsBefore) ++runs_;
+  next_part_ = 0;
+  if (!collects) busy_.clear(std::memory_order_release);
+  return collects;
+}
+
+LaunchGraphs::Graph* LaunchGraphs::find(Part& part, const LaunchList& launches, uint64_t kernels) {
+  for (const std::unique_ptr<Graph>& graph : part.graphs)
+    if (graph->kernels == kernels && graph->nodes.has_kernels_of(launches)) return graph.get();
+  return nullptr;
+}
+
+// Frees the graphs that were used longest ago, of this part if it has too many.
+void LaunchGraphs::make_room(Part& part, size_t nodes) {
+  const auto is_older = [](const std::unique_ptr<Graph>& a, const std::unique_ptr<Graph>& b) {
+    return a->last_use < b->last_use;
+  };
+  const auto free_oldest = [&](Part& of) {
+    const auto oldest = std::min_element(of.graphs.begin(), of.graphs.end(), is_older);
+    nodes_ -= (*oldest)->nodes.size();
+    of.graphs.erase(oldest);
+  };
+  if (part.graphs.size() == kMostGraphs) free_oldest(part);
+  while (nodes_ + nodes > kMostNodes) {
+    Part* oldest = nullptr;
+    const auto first_use = [&](const Part& of) {
+      return (*std::min_element(of.graphs.begin(), of.graphs.end(), is_older))->last_use;
+    };
+    for (Part& of : parts_)
+      if (!of.graphs.empty() && (oldest == nullptr || first_use(of) < first_use(*oldest))) oldest = &of;
+    free_oldest(*oldest);
+  }
+}
+
+LaunchGraphs::Graph* LaunchGraphs::make(Part& part, const LaunchList& launches, uint64_t kernels) {
+  make_room(part, launches.size());
+  std::vector<Backend::Launch> all;
+  for (size_t i = 0; i < launches.size(); ++i) all.push_back(launches[i]);
+  part.graphs.push_back(std::make_unique<Graph>(backend()->make_graph(all), launches, kernels));
+  nodes_ += launches.size();
+  return part.graphs.back().get();
+}
+
+// Sets the arguments of the nodes. False if most have changed and the run before had others, too: then setting them
+// costs more than launching.
+bool LaunchGraphs::update(Part& part, Graph& graph, const LaunchList& launches) {
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < launches.size(); ++i)
+    if (!graph.nodes.has_arguments_of(i, launches)) changed.push_back(i);
+  if (2 * changed.size() > launches.size()) {
+    const uint64_t before = std::exchange(part.last_arguments, launches.hash_of_arguments());
+    if (part.last_arguments != before) return false;
+  }
+  for (const size_t i : changed) {
+    backend()->set_node(graph.handle, i, launches[i]);
+    graph.nodes.copy_arguments(i, launches);
+  }
+  return true;
+}
+
+bool LaunchGraphs::run_as_graph(Part& part, Stream& stream, const LaunchList& launches) {
+  const uint64_t kernels = launches.hash_of_kernels();
+  const bool repeats = std::exchange(part.last_kernels, kernels) == kernels;
+  Graph* graph = find(part, launches, kernels);
+  if (graph != nullptr) {
+    if (!update(part, *graph, launches)) return false;
+  } else if (repeats) {
+    graph = make(part, launches, kernels);
+  } else {
+    return false;
+  }
+  graph->last_use = ++clock_;
+  backend()->launch(graph->handle, stream.own_handle());
+  return true;
+}
+
+void LaunchGraphs::submit(Stream& stream, const LaunchList& launches) {
+  const size_t number = next_part_++;
+  if (!gave_up_ && launches.size() >= kLeastLaunches && number < kMostNodes / kLeastLaunches) {
+    if (parts_.size() <= number) parts_.resize(number + 1);
+    try {
+      if (run_as_graph(parts_[number], stream, launches)) return;
+    } catch (const Error&) {
+      gave_up_ = true;  // the launches below say what is wrong, if anything is
+      parts_.clear();
+      nodes_ = 0;
+    }
+  }
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const Backend::Launch launch = launches[i];
+    backend()->launch(launch.function, launch.geometry, stream.own_handle(), launch.arguments, launch.bytes);
+  }
+}
+
+}  // namespace hybridnet::device
