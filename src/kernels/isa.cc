@@ -80,7 +80,13 @@ IsaInForce find_isa() {
     --level;
   return {static_cast<Isa>(level), kIsaWords[level], hwy::TargetName(best), name_of(onednn)};
 }
+
+bool find_avx512_vnni() {
+  constexpr unsigned kWanted = dnnl_cpu_isa_avx512_core_vnni;
+  return isa_in_force().level >= Isa::kAvx512 && (dnnl_get_effective_cpu_isa() & kWanted) == kWanted;
+}
 #else
+bool find_avx512_vnni() { return false; }
 IsaInForce find_isa() { return {Isa::kSse4, "native", "native", "native"}; }
 #endif
 
@@ -89,6 +95,11 @@ IsaInForce find_isa() { return {Isa::kSse4, "native", "native", "native"}; }
 const IsaInForce& isa_in_force() {
   static const IsaInForce isa = find_isa();
   return isa;
+}
+
+bool has_avx512_vnni() {
+  static const bool found = find_avx512_vnni();
+  return found;
 }
 
 const char* isa_report() {

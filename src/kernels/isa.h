@@ -17,6 +17,8 @@ struct IsaInForce {
   std::string_view onednn;   // SSE41, AVX2, AVX512_CORE, ...
 };
 const IsaInForce& isa_in_force();
+// True if the instructions of AVX-512 VNNI are in force, which add products of bytes in 32 bits.
+bool has_avx512_vnni();
 
 // The same in one line: "avx2 (Highway AVX2, oneDNN AVX2)". Lives as long as the process.
 const char* isa_report();

@@ -1,10 +1,11 @@
 #include "kernels/conv/int8_convolution.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "hybridnet/threads.h"
+#include "kernels/conv/byte_dense.h"
 #include "kernels/conv/conv_reference.h"
+#include "kernels/conv/int8_ends.h"
 #include "kernels/dnnl/int8_convolution.h"
 #include "kernels/elementwise/integer_rows.h"
 #include "kernels/memory/range_workspaces.h"
@@ -13,44 +14,6 @@
 
 namespace hybridnet::kernels {
 namespace {
-
-void activate(const onednn::Activation& a, float* t, int64_t n) {
-  const auto each = [t, n](auto f) {
-    for (int64_t i = 0; i < n; ++i) t[i] = f(t[i]);
-  };
-  switch (a.kind) {
-    case ActivationKind::kNone:
-      return;
-    case ActivationKind::kRelu:
-      return each([](float x) { return std::max(x, 0.0f); });
-    case ActivationKind::kSigmoid:
-      return each([](float x) { return 1.0f / (1.0f + std::exp(-x)); });
-    case ActivationKind::kTanh:
-      return each([](float x) { return std::tanh(x); });
-    case ActivationKind::kSoftRelu:
-      return each([](float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); });
-    case ActivationKind::kSoftSign:
-      return each([](float x) { return x / (1.0f + std::abs(x)); });
-    case ActivationKind::kGelu:
-      return each([](float x) { return 0.5f * x * (1.0f + std::erf(x * 0.70710678f)); });
-    case ActivationKind::kGeluTanh:
-      return each([](float x) { return 0.5f * x * (1.0f + std::tanh(0.79788456f * (x + 0.044715f * x * x * x))); });
-    case ActivationKind::kSilu:
-      return each([](float x) { return x / (1.0f + std::exp(-x)); });
-    case ActivationKind::kClip:
-      return each([&a](float x) { return std::clamp(x, a.alpha, a.beta); });
-    case ActivationKind::kElu:
-      return each([&a](float x) { return x > 0.0f ? x : a.alpha * std::expm1(x); });
-    case ActivationKind::kLeaky:
-      return each([&a](float x) { return x > 0.0f ? x : a.alpha * x; });
-  }
-}
-
-template <typename T>
-T saturated(float x) {
-  const float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
-  return x == x ? static_cast<T>(std::nearbyint(std::clamp(x, low, high))) : T(0);
-}
 
 // Gathers the inputs of a tile of output positions as rows of 16-bit integers, multiplies, and finishes the sums while
 // they are in the cache.
@@ -205,41 +168,7 @@ class IntegerConvolution final : public Int8Convolution {
     const std::array<int64_t, 3> at = position(p);
     const int64_t offset =
         p / g_.out_size() * to.n + at[0] * to.spatial[0] + at[1] * to.spatial[1] + at[2] * to.spatial[2];
-    if (options_.out == DType::kInt32) {
-      int32_t* y = static_cast<int32_t*>(t.y) + offset;
-      const auto* bias = static_cast<const int32_t*>(t.bias);
-      for (int64_t j = 0; j < g_.o; ++j) {
-        const uint32_t b = options_.bias ? static_cast<uint32_t>(bias[j]) : 0;
-        y[j * to.c] = static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + b);
-      }
-      return;
-    }
-    const auto* bias = static_cast<const float*>(t.bias);
-    for (int64_t j = 0; j < g_.o; ++j)
-      values[j] = static_cast<float>(sums[j]) * t.scale[j] + (options_.bias ? bias[j] : 0.0f);
-    activate(options_.activation, values, g_.o);
-    if (options_.add) {
-      const bool is_unsigned = options_.addend == DType::kUInt8;
-      for (int64_t j = 0; j < g_.o; ++j) {
-        const int64_t i = offset + j * to.c;
-        values[j] += is_unsigned ? static_cast<float>(static_cast<const uint8_t*>(t.addend)[i])
-                                 : static_cast<float>(static_cast<const int8_t*>(t.addend)[i]);
-      }
-    }
-    activate(options_.last_activation, values, g_.o);
-    const float scale = 1.0f / t.out_step;
-    switch (options_.out) {
-      case DType::kInt8:
-        for (int64_t j = 0; j < g_.o; ++j)
-          static_cast<int8_t*>(t.y)[offset + j * to.c] = saturated<int8_t>(values[j] * scale);
-        return;
-      case DType::kUInt8:
-        for (int64_t j = 0; j < g_.o; ++j)
-          static_cast<uint8_t*>(t.y)[offset + j * to.c] = saturated<uint8_t>(values[j] * scale);
-        return;
-      default:
-        for (int64_t j = 0; j < g_.o; ++j) static_cast<float*>(t.y)[offset + j * to.c] = values[j];
-    }
+    finish_sums(options_, t, {.channel = 0, .count = g_.o, .offset = offset, .step = to.c}, sums, values);
   }
 
   ConvGeometry g_;
@@ -252,7 +181,9 @@ class IntegerConvolution final : public Int8Convolution {
 }  // namespace
 
 std::unique_ptr<Int8Convolution> make_int8_convolution(const ConvGeometry& g, const Int8ConvOptions& options) {
+  if (byte_dense_pays(g)) return make_byte_dense(g, options);
   if (auto made = onednn::make_int8_convolution(g, options)) return made;
+  if (is_dense(g)) return make_byte_dense(g, options);
   return std::make_unique<IntegerConvolution>(g, options);
 }
 

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/conv/conv_geometry.h"
 #include "kernels/dnnl/post_ops.h"
+#include "kernels/product/packed.h"
 
 namespace hybridnet::kernels {
 
@@ -38,13 +40,15 @@ class Int8Convolution {
   virtual std::string packing() const = 0;  // names the layout: equal names mean equal bytes
   // From plain weights (o, c / groups, kernel...), or with the channels last if the geometry says so.
   virtual void pack(const int8_t* plain, void* packed) const = 0;
+  virtual std::vector<Unpacking> unpack() const { return {}; }  // the parts that the packed weights can restore
   virtual int64_t workspace_bytes() const = 0;
   virtual std::string description() const = 0;
   virtual void run(const Int8ConvTensors& t) const = 0;  // safe from several threads at once
 };
 
-// Uses oneDNN if the machine has instructions that sum bytes without saturation in 16 bits (VNNI, AMX), else 16-bit
-// products.
+// Dense layers use 8-bit weights and kernels/product/byte_product.h, except for many rows where oneDNN is exact. Other
+// convolutions use oneDNN if the machine has instructions that sum bytes without saturation in 16 bits (VNNI, AMX),
+// else 16-bit products.
 std::unique_ptr<Int8Convolution> make_int8_convolution(const ConvGeometry& geometry, const Int8ConvOptions& options);
 
 }  // namespace hybridnet::kernels

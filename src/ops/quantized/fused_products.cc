@@ -79,18 +79,20 @@ kernels::ConvGeometry geometry(const FusedDenseParams& p, const LinkContext& c) 
 }
 
 template <typename P>
-class FusedKernel final : public Kernel {
+class FusedKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   FusedKernel(const P& p, const LinkContext& c)
       : p_(p), outputs_(p.outputs()), product_(kernels::make_int8_convolution(geometry(p, c), options(p, c))) {
     if (c.frozen_weights)
-      kept_ = std::make_unique<kernels::PackedWeights>(product_->packing(), product_->packed_bytes());
+      kept_ =
+          std::make_unique<kernels::PackedWeights>(product_->packing(), product_->packed_bytes(), product_->unpack());
   }
 
   int64_t workspace_bytes() const override {
     return product_->workspace_bytes() + 2 * vector_bytes() + (kept_ ? 0 : rounded(product_->packed_bytes()));
   }
   std::string description() const override { return product_->description(); }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
 
   void run(const KernelArgs& a) override {
     char* workspace = static_cast<char*>(a.workspace);

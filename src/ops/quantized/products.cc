@@ -45,7 +45,7 @@ struct Ranges {
 // The number of steps of the sums in a step of the bias.
 using BiasFactor = float (*)(DType data, const Ranges& ranges);
 
-class ProductKernel final : public Kernel {
+class ProductKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   // ranges_as: the dtype that defines the range of the result.
   ProductKernel(const ConvGeometry& g, DType data, DType ranges_as, bool bias, BiasFactor factor, bool remember)
@@ -55,13 +55,16 @@ class ProductKernel final : public Kernel {
         ranges_as_(ranges_as),
         bias_(bias),
         factor_(factor) {
-    if (remember) kept_ = std::make_unique<kernels::PackedWeights>(product_->packing(), product_->packed_bytes());
+    if (remember)
+      kept_ =
+          std::make_unique<kernels::PackedWeights>(product_->packing(), product_->packed_bytes(), product_->unpack());
   }
 
   int64_t workspace_bytes() const override {
     return product_->workspace_bytes() + rounded(bias_bytes()) + (kept_ ? 0 : rounded(product_->packed_bytes()));
   }
   std::string description() const override { return product_->description(); }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
 
   void run(const KernelArgs& a) override {
     const size_t first = bias_ ? 3 : 2;
