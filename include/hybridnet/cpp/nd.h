@@ -1956,7 +1956,7 @@ inline Outputs quantized_flatten(const Array& data, const Array& min_data, const
 
 struct ContribQuantizedFullyConnectedParams {
   Required<int64_t> num_hidden;  // Number of outputs per row.
-  bool no_bias = false;  // Whether the bias input and its range are absent.
+  bool no_bias = false;  // Whether the bias input is absent, and its range where a bias has one.
   // Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
   bool flatten = true;
   Attributes attributes() const {
@@ -2095,6 +2095,47 @@ inline Array round_ste(const Array& data, const Into& out = {}) {
 // -1, 0 or 1; the gradient passes unchanged.
 inline Array sign_ste(const Array& data, const Into& out = {}) {
   return invoke("_contrib_sign_ste", {data}, {}, out);
+}
+
+struct ContribWeightOnlyEmbeddingParams {
+  Required<int64_t> input_dim;  // Number of rows of weight.
+  Required<int64_t> output_dim;  // Length of a row of weight.
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "input_dim", this->input_dim);
+    detail::add(given, "output_dim", this->output_dim);
+    return given;
+  }
+};
+// Embedding with a matrix of bytes that have one scale per row: weight[data] * scale[data]; indices out of range select
+// the nearest row.
+inline Array weight_only_embedding(const Array& data, const Array& weight, const Array& scale, const
+    ContribWeightOnlyEmbeddingParams& p, const Into& out = {}) {
+  return invoke("_contrib_weight_only_embedding", {data, weight, scale}, p.attributes(), out);
+}
+
+struct ContribWeightOnlyFullyConnectedParams {
+  Required<int64_t> num_hidden;  // Number of outputs per row.
+  bool no_bias = false;  // Whether the bias input is absent, and its range where a bias has one.
+  // Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+  bool flatten = true;
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "num_hidden", this->num_hidden);
+    detail::add(given, "no_bias", this->no_bias, bool(false));
+    detail::add(given, "flatten", this->flatten, bool(true));
+    return given;
+  }
+};
+// FullyConnected with weights of bytes that have one scale per output: (data weight^T) * scale + bias, summed in
+// float32.
+inline Array weight_only_fully_connected(const Array& data, const Array& weight, const Array& scale, const
+    ContribWeightOnlyFullyConnectedParams& p, const Into& out = {}) {
+  return invoke("_contrib_weight_only_fully_connected", {data, weight, scale}, p.attributes(), out);
+}
+inline Array weight_only_fully_connected(const Array& data, const Array& weight, const Array& scale, const Array& bias,
+    const ContribWeightOnlyFullyConnectedParams& p, const Into& out = {}) {
+  return invoke("_contrib_weight_only_fully_connected", {data, weight, scale, bias}, p.attributes(), out);
 }
 
 }  // namespace hybridnet::cpp::nd::contrib

@@ -5578,7 +5578,7 @@ def _contrib_quantized_fully_connected(
     num_hidden : int, at least 1
         Number of outputs per row.
     no_bias : bool
-        Whether the bias input and its range are absent.
+        Whether the bias input is absent, and its range where a bias has one.
     flatten : bool
         Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
 
@@ -5775,6 +5775,60 @@ def _contrib_sign_ste(data: TensorT, *, out: Any = None, name: str | None = None
     """
 
 _sparse__contrib_sign_ste = _contrib_sign_ste
+
+
+def _contrib_weight_only_embedding(
+    data: TensorT, weight: TensorT, scale: TensorT, input_dim: int, output_dim: int, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Embedding with a matrix of bytes that have one scale per row: weight[data] * scale[data]; indices out of range
+    select the nearest row.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape; integers of any dtype
+    weight : tensor
+        int8 (input_dim, output_dim)
+    scale : tensor
+        (input_dim,): value of a step of each row
+    input_dim : int, at least 1
+        Number of rows of weight.
+    output_dim : int, at least 1
+        Length of a row of weight.
+
+    Returns: output: float32, shape of data with output_dim appended
+    Not differentiable.
+    """
+
+
+def _contrib_weight_only_fully_connected(
+    data: TensorT, weight: TensorT, scale: TensorT, bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool =
+    False, flatten: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """FullyConnected with weights of bytes that have one scale per output: (data weight^T) * scale + bias, summed in
+    float32.
+
+    Parameters
+    ----------
+    data : tensor
+        float32 (batch, ...), or (..., features) with flatten=False
+    weight : tensor
+        int8 (num_hidden, features)
+    scale : tensor
+        (num_hidden,): value of a step of each row of weight
+    bias : tensor, optional
+        float32 (num_hidden,)
+    num_hidden : int, at least 1
+        Number of outputs per row.
+    no_bias : bool
+        Whether the bias input is absent, and its range where a bias has one.
+    flatten : bool
+        Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+
+    Returns: output: float32 (batch, num_hidden), or (..., num_hidden) with flatten=False
+    Not differentiable.
+    """
 
 
 def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:

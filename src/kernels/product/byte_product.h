@@ -39,4 +39,19 @@ struct ByteProduct {
 int64_t byte_product_workspace(int64_t depth, int64_t count);
 void byte_product(const ByteProduct& p);
 
+// out = (rows * weights) * scale + bias, with rows (count, depth) of floats; the weights are converted in registers.
+// Each result is summed in float32 in the order of the depth: its bits depend on neither the other rows nor the cores.
+struct FloatByteProduct {
+  const void* packed = nullptr;
+  int64_t depth = 0, columns = 0;
+  const float* rows = nullptr;
+  int64_t count = 0;
+  const float* scale = nullptr;  // (columns)
+  const float* bias = nullptr;   // (columns), or null
+  float* out = nullptr;          // (count, columns)
+  void* workspace = nullptr;
+};
+int64_t float_byte_product_workspace(int64_t depth, int64_t count);
+void float_byte_product(const FloatByteProduct& p);
+
 }  // namespace hybridnet::kernels

@@ -18,7 +18,7 @@ struct QuantizedDenseParams {
     field("num_hidden", &QuantizedDenseParams::num_hidden).at_least(1).doc("Number of outputs per row.");
     field("no_bias", &QuantizedDenseParams::no_bias)
         .default_value(false)
-        .doc("Whether the bias input and its range are absent.");
+        .doc("Whether the bias input is absent, and its range where a bias has one.");
     field("flatten", &QuantizedDenseParams::flatten)
         .default_value(true)
         .doc("Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.");

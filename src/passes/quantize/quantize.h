@@ -46,6 +46,15 @@ struct QuantizedSymbol {
 // The nodes' names are MXNet's: quantized_x, requantize_x, x_quantize, x_dequantize.
 QuantizedSymbol quantize(const Symbol& symbol, const QuantizeOptions& options);
 
+struct WeightQuantizedSymbol {
+  Symbol symbol;
+  std::set<std::string> weights;  // the variables that are read as bytes: x as x_quantize, and x_quantize_scale
+};
+
+// Layers of floats that read weights of bytes, with a scale for each output: FullyConnected and Embedding, if their
+// weight is one of options.parameters. Bodies of loops and branches stay as they are.
+WeightQuantizedSymbol quantize_weights(const Symbol& symbol, const QuantizeOptions& options);
+
 using Ranges = std::map<std::string, std::pair<double, double>>;  // by entry of the graph before quantize()
 
 // Sets the ranges of the bytes of a quantized graph. A relu or clip that its range makes redundant is removed: the

@@ -399,6 +399,18 @@ def test_a_quantized_network_keeps_its_results(kind: str, tmp_path, rng) -> None
         assert np.abs(made[0] - wanted[0]).mean() <= step / 20
 
 
+def test_a_network_with_weights_of_bytes_keeps_its_results(tmp_path, rng) -> None:
+    net = nn.HybridSequential()
+    net.add(nn.Embedding(50, 16), nn.Dense(24, flatten=False, activation="relu"), nn.Dense(5, use_bias=False))
+    initialized(net)
+    words = rng.integers(0, 50, (3, 4)).astype("float32")
+    net(nd.array(words))
+    small = quantization.quantize_net(net, data_shapes=[(3, 4)], mode="weights")
+    model = export_block(small, tmp_path / "model.onnx", words)
+    assert "DequantizeLinear" in operators(model)
+    check_files(small, tmp_path / "model.onnx", [words])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
 def test_networks_of_other_float_types(dtype: str, tmp_path, rng) -> None:
     net = nn.HybridSequential()

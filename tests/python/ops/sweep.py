@@ -31,6 +31,8 @@ INT8_PARAMETERS = {
     "_contrib_quantized_conv",
     "_contrib_quantized_fully_connected",
     "_contrib_quantized_embedding",
+    "_contrib_weight_only_fully_connected",
+    "_contrib_weight_only_embedding",
     "_fused_quantized_conv",
     "_fused_quantized_fully_connected",
     "_quantized_layer_conv",

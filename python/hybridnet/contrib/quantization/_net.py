@@ -29,6 +29,7 @@ from ._graph import (
     operator_nodes,
     quantize_and_calibrate,
 )
+from ._weights import check_weight_settings, quantize_weights
 
 __all__ = ["quantize_net", "quantize_net_v2"]
 
@@ -120,8 +121,9 @@ def quantize_net_v2(
     ctx: Context | None = None,
     LayerOutputCollector: Any = None,
     logger: Any = None,
+    mode: str = "layers",
 ) -> SymbolBlock:
-    """Returns a block that predicts like network, with convolutions and products in 8 bits.
+    """Returns a block that predicts like network, with convolutions and products in 8 bits, or with weights in 8 bits.
 
     Parameters
     ----------
@@ -155,13 +157,29 @@ def quantize_net_v2(
     LayerOutputCollector : CalibrationCollector
         An object with collect(name, arr) and min_max_dict.
     logger : optional
+    mode : str
+        'layers': layers multiply bytes. 'weights': dense layers and embeddings read float32 data and weights of int8,
+        with a float32 scale for each output (row of the weight); no other operator changes, and nothing is calibrated.
+        Results are those of the rounded weights, summed in float32. For networks that spend their time reading
+        weights, such as decoders of few rows.
 
-    Raises ValueError for names that the graph does not have and for missing calib_data; DTypeError for parameters that
+    Raises ValueError for names that the graph does not have, for missing calib_data, for calibration with
+    mode='weights', and for weights that are not finite; DTypeError for parameters that
     are not float32; UnsupportedError for a network that cannot be traced, and inside of autograd.record().
     """
     where = "quantize_net"
+    check_choice(where, "mode", mode, ("layers", "weights"))
     check_choice(where, "calib_mode", calib_mode, (*MODES, "customize"))
     check_settings(where, ctx, quantized_dtype, quantize_mode, quantize_granularity)
+    if mode == "weights":
+        check_weight_settings(
+            where,
+            quantized_dtype=quantized_dtype,
+            quantize_mode=quantize_mode,
+            calib_mode=calib_mode,
+            num_calib_examples=num_calib_examples,
+            LayerOutputCollector=LayerOutputCollector,
+        )
     collector = check_collector(where, LayerOutputCollector) if calib_mode == "customize" else None
     operators = check_excluded_operators(where, exclude_operators or ())
     examples = _given_examples(data_shapes, calib_data)
@@ -181,6 +199,9 @@ def quantize_net_v2(
     names = check_excluded_names(where, exclude_layers or (), outputs)
     for part in exclude_layers_match or ():
         names |= {name for name in operator_nodes(outputs) if part in name}
+    if mode == "weights":
+        qsym, values = quantize_weights(where, outputs, {**arguments, **auxiliaries}, names, operators)
+        return _block(network, inputs, qsym, values, ctx)
     settings = Settings(where, quantized_dtype, quantize_mode, names, operators)
     qsym, qargs, qaux = quantize_and_calibrate(
         settings, outputs, arguments, auxiliaries, [str(v.name) for v in inputs], calib_mode, calib_data,
@@ -202,9 +223,10 @@ def quantize_net(
     num_calib_examples: int | None = None,
     ctx: Context | None = None,
     logger: Any = None,
+    mode: str = "layers",
 ) -> SymbolBlock:
-    """Same as quantize_net_v2, with the arguments of MXNet before 1.9."""
+    """Same as quantize_net_v2, with the arguments of MXNet before 1.9, and mode."""
     return quantize_net_v2(
         network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers, exclude_layers_match,
-        exclude_operators, calib_data, data_shapes, calib_mode, num_calib_examples, ctx, None, logger,
+        exclude_operators, calib_data, data_shapes, calib_mode, num_calib_examples, ctx, None, logger, mode,
     )  # fmt: skip

@@ -363,3 +363,27 @@ def _quantized_hard_swish(g: Any, node: Any) -> list[Tensor]:
 
 
 no_form("a tool of calibration, not part of networks", "_contrib_calibrate_entropy")
+
+
+# ------------------------------------------------------------------------------------------------------ weights of bytes
+@export_form("_contrib_weight_only_fully_connected")
+def _weight_only_dense(g: Any, node: Any) -> Tensor:
+    """A product of floats with dequantized weights."""
+    x, weight, scale, *bias = node.inputs
+    if node.params["flatten"] and x.ndim != 2:
+        from .._export_values import product
+
+        x = g.reshape(x, [x.dim(0), product(x.dims[1:])])
+    floats = g.emit(
+        "DequantizeLinear", weight, scale, axis=0, dtype="float32", spec=Spec(weight.spec.shapes, "float32")
+    )
+    made = g.matmul(x, g.transpose(floats, [1, 0]))
+    return g.emit("Add", made, bias[0]) if bias else made
+
+
+@export_form("_contrib_weight_only_embedding")
+def _weight_only_embedding(g: Any, node: Any) -> Tensor:
+    indices, weight, scale = node.inputs
+    rows = in_range(g, indices, weight.dim(0), "clip")
+    steps = gather(g, scale, rows, 0)
+    return g.emit("Mul", g.cast(gather(g, weight, rows, 0), "float32"), g.unsqueeze(steps, [rows.ndim]))

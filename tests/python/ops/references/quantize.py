@@ -324,6 +324,18 @@ def _quantized_embedding(inputs, attrs):
     return [inputs[1][rows], *inputs[2:]]
 
 
+def _weight_only_dense(inputs, attrs):
+    x, weight, scale, *bias = inputs
+    rows = x.reshape(len(x), -1) if value(attrs, "flatten", True) else x
+    out = rows.astype("float64") @ (weight * scale.astype("float64")[:, None]).T
+    return [(out + bias[0] if bias else out).astype("float32")]
+
+
+def _weight_only_embedding(inputs, attrs):
+    rows = inputs[0].astype("int64").clip(0, value(attrs, "input_dim") - 1)
+    return [(inputs[1][rows] * inputs[2][rows][..., None]).astype("float32")]
+
+
 def _smoothed(p):
     zeros = np.count_nonzero(p == 0)
     if zeros == len(p) or 1e-4 * zeros / (len(p) - zeros) >= 1:
@@ -396,6 +408,8 @@ REFERENCES = {
     "_contrib_quantize_asym": _quantize_asym,
     "_contrib_quantized_batch_norm": _quantized_batch_norm,
     "_contrib_quantized_embedding": _quantized_embedding,
+    "_contrib_weight_only_fully_connected": _weight_only_dense,
+    "_contrib_weight_only_embedding": _weight_only_embedding,
     "_contrib_calibrate_entropy": _calibrate_entropy,
     "_quantized_layer_conv": _layer_conv,
     "_quantized_layer_conv_add": _layer_conv,

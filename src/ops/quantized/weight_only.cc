@@ -1,0 +1,148 @@
+// Layers of floats whose weights are bytes with one scale per output: weight[o, i] = bytes[o, i] * scale[o]. For
+// networks whose time goes into reading weights, as that of decoders does.
+#include "hybridnet/declare.h"
+#include "hybridnet/threads.h"
+#include "kernels/index/indices.h"
+#include "kernels/product/byte_product.h"
+#include "kernels/product/packed.h"
+#include "ops/index/embedding_shapes.h"
+#include "ops/quantized/products.h"
+#include "ops/quantized/ranges.h"
+
+namespace hybridnet::ops {
+namespace {
+
+class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights {
+ public:
+  WeightOnlyKernel(const QuantizedDenseParams& p, const LinkContext& c)
+      : rows_(dense_geometry(c.in[0].shape, p.flatten, p.num_hidden).out_size()),
+        depth_(c.in[1].shape[1]),
+        hidden_(p.num_hidden),
+        bias_(!p.no_bias) {
+    if (c.frozen_weights)
+      kept_ = std::make_unique<kernels::PackedWeights>(packing(), packed_bytes(), unpack_of(depth_, hidden_));
+  }
+
+  std::string description() const override { return "float product of bytes"; }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
+  int64_t workspace_bytes() const override { return rows_bytes() + (kept_ ? 0 : packed_bytes()); }
+
+  void run(const KernelArgs& a) override {
+    if (a.out[0].size() == 0) return;
+    auto* const workspace = static_cast<char*>(a.workspace);
+    const auto pack = [&](void* target) { kernels::pack_byte_weights(a.in[1].as<int8_t>(), depth_, hidden_, target); };
+    const kernels::PackedForRun packed(kept_.get(), a.in[1], workspace + rows_bytes(), pack);
+    kernels::float_byte_product({.packed = packed.data(),
+                                 .depth = depth_,
+                                 .columns = hidden_,
+                                 .rows = a.in[0].as<float>(),
+                                 .count = rows_,
+                                 .scale = a.in[2].as<float>(),
+                                 .bias = bias_ ? a.in[3].as<float>() : nullptr,
+                                 .out = a.out[0].as<float>(),
+                                 .workspace = workspace});
+  }
+
+ private:
+  std::string packing() const { return "byte quads " + std::to_string(hidden_) + " x " + std::to_string(depth_); }
+  int64_t packed_bytes() const { return kernels::packed_byte_weights(depth_, hidden_); }
+  int64_t rows_bytes() const { return (kernels::float_byte_product_workspace(depth_, rows_) + 63) / 64 * 64; }
+  static std::vector<kernels::Unpacking> unpack_of(int64_t depth, int64_t hidden) {
+    const auto write = [depth, hidden](const void* packed, void* to) {
+      kernels::unpack_byte_weights(packed, depth, hidden, static_cast<int8_t*>(to));
+    };
+    return {{0, depth * hidden, write}};
+  }
+
+  int64_t rows_, depth_, hidden_;
+  bool bias_;
+  std::unique_ptr<kernels::PackedWeights> kept_;  // null: packed in each run
+};
+
+void infer_dense(const QuantizedDenseParams& p, InferContext& c) {
+  c.set_in_dtype(0, DType::kFloat32);
+  c.set_in_dtype(1, DType::kInt8);
+  c.set_in_dtype(2, DType::kFloat32);
+  if (!p.no_bias) c.set_in_dtype(3, DType::kFloat32);
+  for (int i = 2; i < (p.no_bias ? 3 : 4); ++i) c.set_in_shape(i, Shape{p.num_hidden});
+  c.set_out_dtype(0, DType::kFloat32);
+  infer_dense_shapes(p, c);
+}
+
+struct WeightOnlyEmbeddingParams {
+  int64_t input_dim, output_dim;
+  static void describe(ParamSchema<WeightOnlyEmbeddingParams>& schema) {
+    schema.field("input_dim", &WeightOnlyEmbeddingParams::input_dim).at_least(1).doc("Number of rows of weight.");
+    schema.field("output_dim", &WeightOnlyEmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
+  }
+};
+
+void infer_embedding(const WeightOnlyEmbeddingParams& p, InferContext& c) {
+  c.set_in_dtype(1, DType::kInt8);
+  c.set_in_dtype(2, DType::kFloat32);
+  c.set_in_shape(2, Shape{p.input_dim});
+  c.set_out_dtype(0, DType::kFloat32);
+  infer_embedding_shapes(c, p.input_dim, p.output_dim);
+}
+
+void run_embedding(const WeightOnlyEmbeddingParams& p, const KernelArgs& a) {
+  kernels::Indices ids(a.in[0]);
+  ids.resolve(kernels::IndexMode::kClip, p.input_dim, {"_contrib_weight_only_embedding", "data"});
+  const auto* const weight = a.in[1].as<int8_t>();
+  const auto* const scale = a.in[2].as<float>();
+  float* const out = a.out[0].as<float>();
+  const int64_t* const rows = ids.data();
+  parallel_for(ids.size(), 0.3 * static_cast<double>(p.output_dim), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int8_t* const from = weight + rows[i] * p.output_dim;
+      for (int64_t j = 0; j < p.output_dim; ++j)
+        out[i * p.output_dim + j] = static_cast<float>(from[j]) * scale[rows[i]];
+    }
+  });
+}
+
+constexpr DType kF = DType::kFloat32, kI = DType::kInt8;
+
+void declare_embedding(OpRegistry& ops) {
+  ops.declare<WeightOnlyEmbeddingParams>("_contrib_weight_only_embedding")
+      .doc(
+          "Embedding with a matrix of bytes that have one scale per row: weight[data] * scale[data]; indices out of "
+          "range select the nearest row.")
+      .input("data", "any shape; integers of any dtype")
+      .input("weight", "int8 (input_dim, output_dim)")
+      .input("scale", "(input_dim,): value of a step of each row")
+      .output("output", "float32, shape of data with output_dim appended")
+      .infer(infer_embedding)
+      .cpu(run_embedding)
+      .gradient(kNotDifferentiable)
+      .sample(bytes_sample({{2, 3}, {5, 4}, {5}}, {kF, kI, kF}, {{"input_dim", "5"}, {"output_dim", "4"}}, -3, 7));
+}
+
+}  // namespace
+
+void register_weight_only(OpRegistry& ops) {
+  ops.declare<QuantizedDenseParams>("_contrib_weight_only_fully_connected")
+      .doc(
+          "FullyConnected with weights of bytes that have one scale per output: (data weight^T) * scale + bias, summed "
+          "in float32.")
+      .input("data", "float32 (batch, ...), or (..., features) with flatten=False")
+      .input("weight", "int8 (num_hidden, features)")
+      .input("scale", "(num_hidden,): value of a step of each row of weight")
+      .optional_input("bias", "float32 (num_hidden,)")
+      .output("output", "float32 (batch, num_hidden), or (..., num_hidden) with flatten=False")
+      .num_inputs([](const QuantizedDenseParams& p) { return p.no_bias ? 3 : 4; })
+      .infer(infer_dense)
+      .heavy()
+      .link([](const QuantizedDenseParams& p, const LinkContext& c) { return Ref<Kernel>(new WeightOnlyKernel(p, c)); },
+            DType::kFloat32)
+      .gradient(kNotDifferentiable)
+      .cost([](const QuantizedDenseParams& p, auto in, auto) {
+        return dense_geometry(in[0].shape, p.flatten, p.num_hidden).flops() / 80.0 + 2000;
+      })
+      .sample(bytes_sample({{3, 4}, {5, 4}, {5}, {5}}, {kF, kI, kF, kF}, {{"num_hidden", "5"}}))
+      .sample(bytes_sample({{2, 3, 33}, {20, 33}, {20}}, {kF, kI, kF},
+                           {{"num_hidden", "20"}, {"no_bias", "True"}, {"flatten", "False"}}));
+  declare_embedding(ops);
+}
+
+}  // namespace hybridnet::ops
