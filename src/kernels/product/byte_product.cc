@@ -33,7 +33,7 @@ HWY_INLINE int32_t load_word(const char* from) {
 // Adds products of four bytes in 16-bit pairs, which cannot overflow: bytes 0 and 2, then 1 and 3. Instructions that
 // multiply bytes directly saturate in 16 bits.
 struct PairDot {
-  static constexpr int64_t kQuadBytes = 8;  // of a row: the pairs as 16-bit integers
+  static constexpr int64_t kQuadBytes = 8;  // a quad of a row, as pairs of 16-bit integers
   static constexpr int64_t kColumnBytes = 4;
   using D16 = hn::Repartition<int16_t, D32>;
   struct Pairs {
@@ -72,7 +72,7 @@ struct WidePairDot : PairDot {
 
 #if HWY_TARGET == HWY_AVX3
 // The instruction of AVX-512 VNNI for unsigned bytes of a row. The target of this code does not include it, so it is
-// written in assembly; byte_products_use_vnni() tells whether the machine has it.
+// written in assembly; has_avx512_vnni() tells whether the machine has it.
 struct VnniDot {
   static constexpr int64_t kQuadBytes = 4, kColumnBytes = 4;
   static HWY_INLINE V32 weights(const int8_t* from) {
@@ -97,7 +97,9 @@ HWY_NOINLINE void byte_tile(const ByteBlock& b, int64_t row, int64_t column) {
       sums[r][v] = b.adds ? hn::LoadU(d, out + r * kByteTileColumns + v * kLanes) : hn::Zero(d);
   const int8_t* w = b.weights + column * Dot::kColumnBytes;
   const char* x = b.rows + row * b.row_bytes;
+  Ahead<kVectors * kLanes * kByteQuad> ahead(b.ahead, row == 0, column * kByteQuad, b.columns * kByteQuad);
   for (int64_t q = 0; q < b.quads; ++q, w += b.columns * Dot::kColumnBytes, x += Dot::kQuadBytes) {
+    ahead.fetch();
     if constexpr (kRows <= kVectors) {  // keeps the smaller set of factors in registers
       decltype(Dot::row(x)) rows[kRows];
       for (int r = 0; r < kRows; ++r) rows[r] = Dot::row(x + r * b.row_bytes);
@@ -140,6 +142,7 @@ HWY_INLINE void for_depth_parts(const ByteBlock& b, const F& f) {
     part.rows += first * Dot::kQuadBytes;
     part.adds = first > 0;
     first += part.quads;
+    part.ahead = b.weights + first * b.columns * kByteQuad;  // the next part, or the next block
     if (first < b.quads) part.shift = nullptr;
     f(part);
   } while (first < b.quads);

@@ -22,8 +22,9 @@ struct FloatBlock {
   int64_t columns, quads;
   const float* rows;
   int64_t row_stride, count;
-  float* sums;        // rows of kByteTileColumns
-  bool adds = false;  // to the sums that are there
+  float* sums;                    // rows of kByteTileColumns
+  bool adds = false;              // to the sums that are there
+  const int8_t* ahead = nullptr;  // the weights to prefetch; or null
 };
 
 }  // namespace
@@ -80,7 +81,9 @@ HWY_NOINLINE void float_tile(const FloatBlock& b, int64_t row, int64_t column) {
       sums[r][v] = b.adds ? hn::LoadU(d, out + r * kByteTileColumns + v * kLanes) : hn::Zero(d);
   const int8_t* w = b.weights + column * 4;
   const float* x = b.rows + row * b.row_stride;
+  Ahead<kVectors * kLanes * kByteQuad> ahead(b.ahead, row == 0, column * kByteQuad, b.columns * kByteQuad);
   for (int64_t q = 0; q < b.quads; ++q, w += b.columns * Weights::kColumnBytes, x += kByteQuad) {
+    ahead.fetch();
     add_products_of_byte<Weights, 0>(b, w, x, sums);
     add_products_of_byte<Weights, 1>(b, w, x, sums);
     add_products_of_byte<Weights, 2>(b, w, x, sums);
@@ -135,6 +138,7 @@ void float_block(const FloatBlock& b) {
     part.rows += first * kByteQuad;
     part.adds = first > 0;
     first += part.quads;
+    part.ahead = b.weights + first * b.columns * kByteQuad;  // the next part, or the next block
     if (b.count < kConvertingRows) {
       tiles_of<PackedBytes>(part);
       continue;

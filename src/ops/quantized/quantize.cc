@@ -2,6 +2,7 @@
 // _contrib_requantize, _contrib_dequantize.
 // Zero is step 0; uint8 covers [0, reach], int8 [-reach, reach], reach = max(|min|, |max|).
 #include <algorithm>
+#include <mutex>
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
@@ -103,15 +104,24 @@ Range range_of(const float* data, int64_t n) {
   return {r.low, r.high};
 }
 
+// The ends are compared as integers: rounding to float32 keeps their order.
 Range range_of(const int32_t* data, int64_t n) {
-  Range r{0.0f, 0.0f};
-  if (n > 0 && device::current()) return on_device::range_of(DType::kInt32, data, n);
-  for (int64_t i = 0; i < n; ++i) {
-    const auto v = static_cast<float>(data[i]);
-    r.low = i == 0 ? v : std::min(r.low, v);
-    r.high = i == 0 ? v : std::max(r.high, v);
-  }
-  return r;
+  if (n == 0) return {0.0f, 0.0f};
+  if (device::current()) return on_device::range_of(DType::kInt32, data, n);
+  std::mutex mutex;
+  int32_t low = data[0], high = data[0];
+  parallel_for(n, 0.15, [&](int64_t begin, int64_t end) {
+    int32_t least = data[begin], largest = data[begin];
+#pragma omp simd reduction(min : least) reduction(max : largest)
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, data[i]);
+      largest = std::max(largest, data[i]);
+    }
+    const std::lock_guard lock(mutex);
+    low = std::min(low, least);
+    high = std::max(high, largest);
+  });
+  return {static_cast<float>(low), static_cast<float>(high)};
 }
 
 void infer_ranges(InferContext& c, bool inputs, bool outputs) {

@@ -365,7 +365,7 @@ def _quantized_hard_swish(g: Any, node: Any) -> list[Tensor]:
 no_form("a tool of calibration, not part of networks", "_contrib_calibrate_entropy")
 
 
-# ------------------------------------------------------------------------------------------------------ weights of bytes
+# ----------------------------------------------------------------------------------------------------- weights of bytes
 @export_form("_contrib_weight_only_fully_connected")
 def _weight_only_dense(g: Any, node: Any) -> Tensor:
     """A product of floats with dequantized weights."""
