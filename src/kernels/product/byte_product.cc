@@ -261,7 +261,7 @@ constexpr int64_t kTileRows = 48;  // the most rows of a task: their sums stay i
 // Nanoseconds of a block of weights with this many rows: reading it, or multiplying.
 double block_ns(int64_t depth, int64_t rows, bool vnni) {
   const double bytes = static_cast<double>(byte_quads(depth) * kByteQuad * kByteTileColumns);
-  return bytes * std::max(0.06, static_cast<double>(rows) * (vnni ? 0.006 : 0.05));
+  return bytes * std::max(0.06, static_cast<double>(rows) * (vnni ? 0.004 : 0.017));
 }
 
 }  // namespace
