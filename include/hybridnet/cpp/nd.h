@@ -1680,10 +1680,19 @@ inline Array index_array(const Array& data, const ContribIndexArrayParams& p = {
   return invoke("_contrib_index_array", {data}, p.attributes(), out);
 }
 
-// old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row is kept.
-inline Array index_copy(const Array& old_tensor, const Array& index_vector, const Array& new_tensor, const Into& out =
-    {}) {
-  return invoke("_contrib_index_copy", {old_tensor, index_vector, new_tensor}, {}, out);
+struct ContribIndexCopyParams {
+  int64_t axis = 0;  // The axis along which slices are replaced; negative values count from the end.
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "axis", this->axis, int64_t(0));
+    return given;
+  }
+};
+// old_tensor with the slices at index_vector along an axis replaced by those of new_tensor; if indices repeat, the last
+// slice is kept.
+inline Array index_copy(const Array& old_tensor, const Array& index_vector, const Array& new_tensor, const
+    ContribIndexCopyParams& p = {}, const Into& out = {}) {
+  return invoke("_contrib_index_copy", {old_tensor, index_vector, new_tensor}, p.attributes(), out);
 }
 
 struct ContribInterleavedMatmulEncdecQkParams {

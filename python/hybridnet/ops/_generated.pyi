@@ -5124,19 +5124,22 @@ def _contrib_index_array(
 
 
 def _contrib_index_copy(
-    old_tensor: TensorT, index_vector: TensorT, new_tensor: TensorT, *, out: Any = None, name: str | None = None
+    old_tensor: TensorT, index_vector: TensorT, new_tensor: TensorT, axis: int = 0, *, out: Any = None, name: str |
+    None = None
 ) -> TensorT:
-    """old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row is
-    kept.
+    """old_tensor with the slices at index_vector along an axis replaced by those of new_tensor; if indices repeat, the
+    last slice is kept.
 
     Parameters
     ----------
     old_tensor : tensor
-        shape (N, ...), any dtype
+        shape (..., N, ...) with N at the axis, any dtype
     index_vector : tensor
         shape (M,); integers of any dtype, negative ones count from the end
     new_tensor : tensor
-        shape (M, ...)
+        shape (..., M, ...)
+    axis : int
+        The axis along which slices are replaced; negative values count from the end.
 
     Returns: output: shape and dtype of old_tensor
     """

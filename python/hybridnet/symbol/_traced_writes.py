@@ -115,7 +115,8 @@ def _with_item(data: Any, key: Any, value: Any) -> Any:
     if len(items) == 1 and _is_mask(key):
         return _with_masked(data, key, value)
     if any(isinstance(item, _core.SymbolBase) for item in items):
-        return _with_rows(data, items, value)
+        axis = _axis_of_positions(data, items)
+        return _with_rows(data, items, value) if axis is None else _with_slices(data, axis, items, value)
     return _with_positions(data, key, value)
 
 
@@ -267,12 +268,41 @@ def _check_mask(mask: Any, data: Any, marked: int) -> None:
         raise HybridNetIndexError(f"a mask of shape {tuple(own)} does not fit an array of shape {tuple(shape)}")
 
 
+def _axis_of_positions(data: Any, items: tuple[Any, ...]) -> int | None:
+    """Returns the axis of the only array of positions if all other items are full slices; None for other keys."""
+    if not any(isinstance(item, slice) or item is Ellipsis for item in items):
+        return None
+    at = [i for i, item in enumerate(items) if isinstance(item, _TENSORS)]
+    rest = [item for i, item in enumerate(items) if i not in at and item is not Ellipsis]
+    if len(at) != 1 or _is_mask(items[at[0]]) or len(items) - len(rest) > 2:
+        return None
+    if not all(isinstance(item, slice) and item == _FULL for item in rest) or len(rest) >= _rank(data):
+        return None
+    shape = _traced(items[at[0]])._spec[0]
+    if shape is None or len(shape) > 1:
+        return None
+    behind_ellipsis = any(item is Ellipsis for item in items[: at[0]])
+    return _rank(data) - (len(items) - at[0]) if behind_ellipsis else at[0]
+
+
+def _with_slices(data: Any, axis: int, items: tuple[Any, ...], value: Any) -> Any:
+    """Returns data with the slices at traced positions along an axis replaced."""
+    index = _op("Cast")(_traced(next(item for item in items if isinstance(item, _TENSORS))), dtype="int64")
+    part = _op("take")(data, index, axis=axis, mode="wrap")  # for its shape: the write checks the positions
+    number = _indexing._number(value)
+    values = _as_values(np.full((), number) if number is not None else value, data)
+    values = _broadcast(values, [_FULL] * len(part._spec[0]), part)
+    if index._spec[0] == ():
+        values, index = _op("expand_dims")(values, axis=axis), _op("expand_dims")(index, axis=0)
+    return _op("_contrib_index_copy")(data, index, values, axis=axis)
+
+
 def _with_rows(data: Any, items: tuple[Any, ...], value: Any) -> Any:
     """Returns data with the slices at traced positions along its first axes replaced."""
     if not all(isinstance(item, (int, np.integer, *_TENSORS)) for item in items) or any(map(_is_mask, items)):
         raise TraceError(
             "x[key] = value of a traced array",
-            expected="ints, slices, a mask, or arrays of positions along the first axes",
+            expected="ints, slices, a mask, positions along the first axes, or along one axis beside full slices",
             given=f"a key of {', '.join(type(item).__name__ for item in items)}",
             fix="use where or scatter_nd",
             where=_core.current_location(),

@@ -11,9 +11,20 @@
 namespace hybridnet::ops {
 namespace {
 
-kernels::RowLayout rows_of(const Shape& shape) { return {1, shape[0], shape.size(1, shape.ndim())}; }
+struct IndexCopyParams {
+  int32_t axis;
+  static void describe(ParamSchema<IndexCopyParams>& schema) {
+    schema.field("axis", &IndexCopyParams::axis)
+        .default_value(0)
+        .doc("The axis along which slices are replaced; negative values count from the end.");
+  }
+};
 
-void infer_index_copy(const NoParams&, InferContext& c) {
+kernels::RowLayout layout_of(const Shape& shape, int axis) {
+  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.ndim())};
+}
+
+void infer_index_copy(const IndexCopyParams& p, InferContext& c) {
   c.unify_dtypes({0, 2}, {0});
   c.set_out_shape(0, c.in_shape(0));
   c.set_in_shape(0, c.out_shape(0));
@@ -21,29 +32,33 @@ void infer_index_copy(const NoParams&, InferContext& c) {
   c.set_in_shape(1, Shape::unknown(1));
   if (!old.rank_known()) return;
   if (old.ndim() == 0) throw ShapeError({.input = "old_tensor", .expected = "at least 1 dimension", .given = "()"});
+  const int axis = normalize_axis(p.axis, old.ndim());
   Shape rows = old;
-  rows[0] = c.in_shape(1)[0];
+  rows[axis] = c.in_shape(1)[0];
   c.set_in_shape(2, rows);
-  c.set_in_shape(1, Shape({c.in_shape(2)[0]}));
+  c.set_in_shape(1, Shape({c.in_shape(2)[axis]}));
 }
 
-void run_index_copy(const NoParams&, const KernelArgs& a) {
-  copy_first_input(a);
+void run_index_copy(const IndexCopyParams& p, const KernelArgs& a) {
   const Shape& shape = *a.out[0].shape;
+  const int axis = normalize_axis(p.axis, shape.ndim());
+  // Before the output is written: in place, an index out of range leaves old_tensor as it was.
   kernels::Indices ids(a.in[1]);
-  ids.resolve(kernels::IndexMode::kRaise, shape[0]);
-  kernels::scatter_rows(a.in[2].data, rows_of(shape), ids.data(), ids.size(), a.out[0].data,
+  ids.resolve(kernels::IndexMode::kRaise, shape[axis]);
+  copy_first_input(a);
+  kernels::scatter_rows(a.in[2].data, layout_of(shape, axis), ids.data(), ids.size(), a.out[0].data,
                         dtype_size(a.out[0].dtype));
 }
 
-Values index_copy_gradient(const NoParams&, const GradientContext& g) {
+Values index_copy_gradient(const IndexCopyParams& p, const GradientContext& g) {
   static const OpRef kCopy{"_contrib_index_copy"}, kTake{"take"};
   const Value out = g.output_grad(0), ids = g.input(1);
   if (!out) return {};
   Values grads(3);
   const TensorSpec& rows = g.input_spec(2);
-  if (g.wants(0)) grads[0] = call(kCopy, {out, ids, zeros(rows.shape, rows.dtype)});
-  if (g.wants(2)) grads[2] = call(kTake, {out, ids}, {{"mode", "raise"}});
+  const std::string axis = std::to_string(p.axis);
+  if (g.wants(0)) grads[0] = call(kCopy, {out, ids, zeros(rows.shape, rows.dtype)}, {{"axis", axis}});
+  if (g.wants(2)) grads[2] = call(kTake, {out, ids}, {{"axis", axis}, {"mode", "raise"}});
   return grads;
 }
 
@@ -100,13 +115,20 @@ void register_index_copy(OpRegistry& ops) {
   sample.low = 0.0;
   sample.high = 3.4;
   sample.note = "one index, so that none repeats";
-  ops.declare("_contrib_index_copy")
+  Sample inner;
+  inner.inputs = {{2, 4, 3}, {1}, {2, 1, 3}};
+  inner.attrs = {{"axis", "1"}};
+  inner.low = 0.0;
+  inner.high = 3.4;
+  inner.note = sample.note;
+  ops.declare<IndexCopyParams>("_contrib_index_copy")
       .doc(
-          "old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row "
-          "is kept.")
-      .input("old_tensor", "shape (N, ...), any dtype")
+          "old_tensor with the slices at index_vector along an axis replaced by those of new_tensor; if indices "
+          "repeat, "
+          "the last slice is kept.")
+      .input("old_tensor", "shape (..., N, ...) with N at the axis, any dtype")
       .input("index_vector", "shape (M,); integers of any dtype, negative ones count from the end")
-      .input("new_tensor", "shape (M, ...)")
+      .input("new_tensor", "shape (..., M, ...)")
       .output("output", "shape and dtype of old_tensor")
       .infer(infer_index_copy)
       .any_device()
@@ -115,7 +137,8 @@ void register_index_copy(OpRegistry& ops) {
       .inplace(0, 0)
       .may_raise()
       .gradient(index_copy_gradient, Saves::of({1}))
-      .sample(sample);
+      .sample(sample)
+      .sample(inner);
   ops.declare<IndexArrayParams>("_contrib_index_array")
       .doc("The index of every element of data.")
       .input("data", "defines the sizes only")

@@ -241,7 +241,11 @@ def _set_rows(g: Any, x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
 
 @export_form("_contrib_index_copy")
 def _index_copy(g: Any, node: Any) -> Tensor:
-    return _set_rows(g, *node.inputs)
+    x, indices, slices = node.inputs
+    axis = node.params["axis"] % x.ndim
+    swapped = list(range(x.ndim))
+    swapped[0], swapped[axis] = axis, 0
+    return g.transpose(_set_rows(g, g.transpose(x, swapped), indices, g.transpose(slices, swapped)), swapped)
 
 
 @export_form("_sparse_retain")

@@ -208,8 +208,8 @@ def _backward_boolean_mask(inputs, attrs):
 
 
 def _index_copy(inputs, attrs):
-    out = inputs[0].copy()
-    out[inputs[1].astype("int64")] = inputs[2]
+    out, axis = inputs[0].copy(), value(attrs, "axis", 0)
+    np.moveaxis(out, axis, 0)[inputs[1].astype("int64")] = np.moveaxis(inputs[2], axis, 0)
     return [out]
 
 
