@@ -103,6 +103,7 @@ class CachedOp:
         passes: str = "",
         name: str = "",
         numpy: Sequence[bool] = (),
+        donated: Sequence[bool] = (),
         remat: str = "auto",
         precision: str = "",
     ) -> None: ...

@@ -21,7 +21,7 @@ __all__ = [
 _HYBRIDIZE = (
     "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
     "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "include", "exclude", "require", "strict",
-    "remat", "precision",
+    "remat", "precision", "donate",
 )  # fmt: skip
 
 

@@ -39,9 +39,9 @@ void* Chunk::take_memory() {
   if (deferred_bytes == kDonatedMemory) {
     const SourceLocation given{overwrite_file.load(std::memory_order_relaxed),
                                overwrite_line.load(std::memory_order_relaxed)};
-    throw ValueError({.message = "the array was donated to a function, which may have written something else there",
+    throw ValueError({.message = "the array was donated to a call, which may have written something else there",
                       .because = given.known() ? "it was an argument of the call at " + given.str() : "",
-                      .fix = "pass a copy, x.copy(), or make the input without donate=True"});
+                      .fix = "pass a copy, x.copy(), or leave it out of donate"});
   }
   if (deferred_bytes == kReleased) {
     derived_.evictable_values()->restore(/*stays=*/true);

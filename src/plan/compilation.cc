@@ -51,8 +51,9 @@ class GraphMaker {
     number_random_nodes(graph_);
     if (definition_.commits_writebacks) {
       check_writers(definition_, signature_.train);
+      pass_on_written_values([this](const Node& write) { return is_donated(write.inputs[2]); });
       commit_states(graph_);
-      pass_on_written_values();
+      pass_on_written_values([](const Node&) { return true; });
     }
     for (size_t i = 0; i < definition_.updates.size(); ++i)
       add_update(definition_.updates[i].input, first_value[static_cast<std::ptrdiff_t>(i)]);
@@ -60,14 +61,21 @@ class GraphMaker {
   }
 
  private:
-  // Plans write new values of states by themselves.
-  void pass_on_written_values() {
-    for (Node* node : graph_.order()) {
-      if (node->op != &kWriteState.op()) continue;
-      const NodePtr keep(node);
-      graph_.replace({keep, 0}, keep->inputs[0]);
-      graph_.replace({keep, 1}, keep->inputs[1]);
-    }
+  // True for an input whose array has no values after the call: a write to it is only a value in the graph.
+  bool is_donated(const NodeEntry& state) const {
+    const int input = graph_.input_index(state.node.get());
+    return input >= 0 && !definition_.donated.empty() && definition_.donated[static_cast<size_t>(input)] != 0;
+  }
+
+  // Removes writes of new values: plans make them by themselves.
+  template <typename Chosen>
+  void pass_on_written_values(const Chosen& chosen) {
+    std::vector<NodePtr> writes;
+    for (Node* node : graph_.order())
+      if (node->op == &kWriteState.op() && chosen(*node)) writes.emplace_back(node);
+    for (const NodePtr& write : writes)
+      for (uint32_t i = 0; i < 2; ++i)
+        if (graph_.contains(write.get())) graph_.replace({write, i}, write->inputs[i]);
   }
 
   void add_update(int input, const NodeEntry& value) {

@@ -14,8 +14,8 @@ namespace {
 const OpRef kCopy{"_copy"};
 
 // True if results may be written into the memory of a donated array: no other array shares it, and the library owns it.
-// Executors and sessions also hold the memory of their arrays. A gradient buffer may be held by its leaf alone, and a
-// saved value by the tape or a graph alone: both are marked.
+// Executors and sessions also hold the memory of their arrays. A gradient buffer may be held by its leaf alone, a saved
+// value by the tape or a graph alone, and an array by two objects of the front end: all are marked.
 bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
   if (given.is_sparse() || given.is_pending()) return false;
   Chunk& chunk = *given.impl()->chunk;
@@ -24,13 +24,32 @@ bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
                        [&](const NDArray& other) { return other.shares_memory(given); }) == 1;
 }
 
+// Returns the array of a result over the memory of a donated array. It is the array itself where that has the spec of
+// the result: queued tasks that hold it do not look like other users of the memory, else a program that runs ahead
+// would copy. The caller's handle loses it when the call returns.
 NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
   note_overwrite(given);
+  const bool is_plain = !given.impl()->tape && given.impl()->chunk->history.load(std::memory_order_acquire) == nullptr;
+  if (is_plain && given.spec() == spec) return given;
   Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
   impl->spec = spec;
   impl->chunk = given.impl()->chunk;
   impl->offset = given.impl()->offset;
   return NDArray(std::move(impl));
+}
+
+// Puts results into the memory of donated arrays. Returns the inputs for the task, which holds the result in the place
+// of a donated array, as a queued task must hold the memory by one array only. Empty: no memory was taken over.
+std::vector<NDArray> take_over_donated(const Plan& plan, std::span<const NDArray> inputs, std::vector<NDArray>& fresh) {
+  std::vector<NDArray> bound;
+  for (const Plan::Donation& donation : plan.donations()) {
+    const auto input = static_cast<size_t>(donation.input), result = static_cast<size_t>(donation.fresh);
+    if (!may_take_over(inputs[input], inputs)) continue;
+    fresh[result] = taken_over(inputs[input], plan.fresh_outputs()[result]);
+    if (bound.empty()) bound.assign(inputs.begin(), inputs.end());
+    bound[input] = fresh[result];
+  }
+  return bound;
 }
 
 // Returns, for each source of the gradient that is an input which the run writes, a copy of its value before the run.
@@ -78,11 +97,9 @@ std::vector<NDArray> GraphCallable::run_plan(const Ref<Compilation>& compiled, c
       place = out[i];
     }
   }
+  std::vector<NDArray> bound;  // the inputs of the task; empty: those of the call
   if (request.wants.empty() && out.empty()) {
-    for (const Plan::Donation& donation : plan.donations())
-      if (const NDArray& given = inputs[static_cast<size_t>(donation.input)]; may_take_over(given, inputs))
-        fresh[static_cast<size_t>(donation.fresh)] =
-            taken_over(given, plan.fresh_outputs()[static_cast<size_t>(donation.fresh)]);
+    bound = take_over_donated(plan, inputs, fresh);
     if (!definition_.borrowed.empty()) lend_borrowed(compiled, device, fresh);
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
@@ -97,8 +114,9 @@ std::vector<NDArray> GraphCallable::run_plan(const Ref<Compilation>& compiled, c
   if (plan.is_opaque()) kept = std::make_shared<KeptObjects>();
   const bool stay_sound = definition_.atomic && !fresh.empty() && !plan.written_inputs().empty();
   push_plan(compiled->forward,
-            {inputs, fresh, residuals, kept.get(), constants_.arrays(), stay_sound, options_.early_outputs}, key,
-            task_name_);
+            {bound.empty() ? inputs : std::span<const NDArray>(bound), fresh, residuals, kept.get(),
+             constants_.arrays(), stay_sound, options_.early_outputs},
+            key, task_name_);
 
   std::vector<NDArray> results;
   results.reserve(plan.outputs().size());

@@ -44,6 +44,16 @@ class PlanBuilder {
     for (const Graph::Writeback& writeback : graph.writebacks()) delay_writer(writeback.value, writeback.input);
     for (size_t i = 0; i < options.replaced.size(); ++i)
       if (options.replaced[i] >= 0) delay_writer(graph.outputs()[i], options.replaced[i]);
+    for (size_t i = 0; i < options.donated.size(); ++i)
+      if (options.donated[i] != 0) delay_writer_over_donated(static_cast<int>(i));
+  }
+
+  // Outputs that are written over a donated input are made after the last reader of that input.
+  void delay_writer_over_donated(int input) {
+    const NodeEntry variable{graph_.inputs()[static_cast<size_t>(input)], 0};
+    for (const NodeEntry& output : graph_.outputs())
+      if (const NodeEntry made = root(output); !made.node->is_variable() && replaces(made, variable))
+        delay_writer(output, input);
   }
 
   // Moves the node that makes the new value of an input behind the last reader of the old value, so that it can write
@@ -504,6 +514,8 @@ class PlanBuilder {
     if (!is_made || in.last > out.first) return false;
     if (in.last < out.first) return true;
     const Node& node = *steps_[static_cast<size_t>(out.first)];
+    // A branch that writes over its input is linked for that, but a call may keep the donated array.
+    if (control_kind(node) == ControlKind::kCond) return false;
     size_t uses = 0;
     for (const NodeEntry& input : node.inputs) uses += root(input) == variable ? 1 : 0;
     const std::vector<Op::InplacePair> pairs = inplace_pairs(node);
@@ -682,8 +694,8 @@ class PlanBuilder {
   }
 
   // Returns the memory that is lent per state of a loop, or per output of a cond. Memory of inputs is not lent, because
-  // a loop that fails writes to no parameter; nor are arrays that the caller gives for outputs, which may be those of
-  // an input, unless the plan has put the first state there itself.
+  // a loop that fails writes to no parameter, unless the plan has put the first state there itself. The array of an
+  // output shares memory with no input of the call, except that it may be a donated one that holds the first state.
   std::vector<LentMemory> lent_memory(const Node& node) {
     std::vector<LentMemory> lent;
     if (control_kind(node) == ControlKind::kCond) return memory_of_branches(node);
@@ -693,8 +705,9 @@ class PlanBuilder {
       const NodeEntry final{NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(loop.final_carry(s))};
       const PlanStorage& last = storage_of(final);
       const bool holds_first = is_same_memory(storage_of(node.inputs[loop.carry(s)]), last);
+      const bool may_hold_first = holds_first || last.kind == Kind::kOutput;
       const bool is_own = last.kind == Kind::kTemporary || last.kind == Kind::kResidual;
-      lent.push_back(holds_first ? LentMemory::kFirstState : is_own ? LentMemory::kFree : LentMemory::kNone);
+      lent.push_back(may_hold_first ? LentMemory::kFirstState : is_own ? LentMemory::kFree : LentMemory::kNone);
     }
     return lent;
   }

@@ -27,6 +27,7 @@ from ._block_errors import add_block_path
 from ._checksums import add_checksums
 from ._constructor_calls import wrong_call
 from ._decisions import note_in_file
+from ._donation import Donation, parameters_of
 from ._formats import format_of
 from ._imperative_fallback import warn_imperative, warn_of_decisions
 from ._input_specs import record_inputs
@@ -103,6 +104,7 @@ class HybridBlock(Block):
         self._monitor_all = False
         self._strict = False
         self._converts = True
+        self._donation: Donation | None = None
         self._needs_conversion = False  # whether a trace has met a decision that depends on values of arrays
         self._untraceable: TraceError | None = (
             None  # the reason why a hybridized block with an overridden forward runs imperatively
@@ -189,6 +191,7 @@ class HybridBlock(Block):
         precision: str = "float32",
         autograph: bool = True,
         exact: bool = False,
+        donate: Iterable[str | int] = (),
         **kwargs: Any,
     ) -> None:
         """Turns tracing on or off for this block and all descendants.
@@ -232,6 +235,12 @@ class HybridBlock(Block):
         exact : bool, default False
             Whether rewrites whose results differ by rounding are left out, so that operators compute the bits that they
             compute in imperative mode (docs/numerics.md). Same as the word "-rounding" of passes.
+        donate : iterable of str or int, default ()
+            Arguments of forward, by name or position (the name of ``*args`` means all of them), whose memory calls may
+            write results into: a step that returns a new cache writes its new rows only. Each array in a donated
+            argument, also in a list or dict, must not be read after the call: that raises ValueError. Arrays with other
+            readers are never overwritten (docs/functions.md). Holds for calls of this block by a program, not for its
+            children. Raises ParamError for a name or a position that forward does not have.
         inline_limit, forward_bulk_size, backward_bulk_size
             Have no effect; accepted as in MXNet. Graphs always run as one step.
 
@@ -259,10 +268,12 @@ class HybridBlock(Block):
             "remat": remat_text(remat),
             "precision": precision_text(precision),
         }
+        donation = self._donation_of(donate)
         before = {"passes": "", "remat": "auto", "precision": "float32", **self._flags}
         clear = clear or any(before[name] != flags[name] for name in ("passes", "remat", "precision"))
-        clear = clear or self._converts != autograph
+        clear = clear or self._converts != autograph or bool(donation or self._donation)
         self._take_settings(active, flags, strict, clear)
+        self.__dict__["_donation"] = donation
         self.apply(lambda block: block._set_conversion(bool(autograph)) if isinstance(block, HybridBlock) else None)
         self._hybridize_children(
             active,
@@ -283,7 +294,7 @@ class HybridBlock(Block):
 
     def _take_settings(self, active: bool, flags: dict[str, Any], strict: bool, clear: bool) -> None:
         state = self.__dict__  # none is a block or a parameter, so __setattr__ is not needed
-        state["_active"], state["_flags"], state["_strict"] = active, flags, strict
+        state["_active"], state["_flags"], state["_strict"], state["_donation"] = active, flags, strict, None
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
@@ -292,6 +303,18 @@ class HybridBlock(Block):
                 "HybridBlock, the hooks will not take effect.",
                 stacklevel=3,
             )
+
+    def _donation_of(self, donate: Iterable[str | int]) -> Donation | None:
+        if not isinstance(donate, int) and not donate:
+            return None
+        return Donation(f"hybridize of {self.name!r}", *self._parameters_of_forward(), donate)
+
+    def _parameters_of_forward(self) -> tuple[list[str], str | None]:
+        """Returns the names of the arguments of a call, and the name of *args if there is one."""
+        if self._plain_forward:
+            return parameters_of(self.forward)
+        names, rest = parameters_of(self.hybrid_forward, 1)
+        return [name for name in names if name not in self._reg_params], rest
 
     def _set_conversion(self, active: bool) -> None:
         self.__dict__["_converts"] = active
@@ -466,11 +489,12 @@ class HybridBlock(Block):
                 param._take_traced_shape(variable)
                 param._finish_deferred_init()
 
-    def _compile(self, graph: TracedGraph) -> None:
+    def _compile(self, graph: TracedGraph, arguments: Nest) -> None:
         if self._callback is not None:
             graph.op = ObservedGraph(graph.outputs, self._callback, self._monitor_all)
-        else:
-            graph.op = _core.CachedOp(graph.outputs, name=self.name, numpy=graph.numpy, **self._flags)
+            return
+        donated = [] if self._donation is None else graph.donated(self._donation.of_arrays(arguments))
+        graph.op = _core.CachedOp(graph.outputs, name=self.name, numpy=graph.numpy, donated=donated, **self._flags)
 
     def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
         variants = self._variants.get(key)
@@ -487,7 +511,7 @@ class HybridBlock(Block):
                 warnings.warn(
                     f"The {i}-th input to HybridBlock is not used by any computation. Is this intended?", stacklevel=4
                 )
-            self._compile(graph)
+            self._compile(graph, key)
             register_reads(self, graph.attributes)
             warn_of_decisions(self, graph.decisions)
             variants.add(flat, graph, reads)

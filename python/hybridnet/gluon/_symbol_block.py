@@ -208,9 +208,12 @@ class SymbolBlock(HybridBlock):
             )
         if graph.op is None:
             self._infer(flat)
-            self._compile(graph)
+            self._compile(graph, nests.tuple_of(len(flat)))
             self._last_inputs = (len(flat), [(array.shape, array.dtype) for array in flat])
         return graph.run(flat)
+
+    def _parameters_of_forward(self) -> tuple[list[str], str | None]:
+        return [str(variable.name) for variable in self._inputs], None
 
     def _infer(self, flat: Sequence[NDArray]) -> None:
         """Completes the shapes of parameters from those of the inputs."""

@@ -92,6 +92,10 @@ class TracedGraph:
             arrays = [param._used_data(None) for param in self.params]
         return arrays
 
+    def donated(self, arrays: Sequence[bool]) -> list[bool]:
+        """Returns, per input of the compiled graph, whether it is an array of a donated argument."""
+        return [is_input and arrays[source] for is_input, source in self.sources]
+
     def copied(self, **options: Any) -> TracedGraph:
         """Returns the same graph for separate execution; options: see _core.CachedOp.copy."""
         made = copy.copy(self)

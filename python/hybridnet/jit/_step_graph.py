@@ -52,7 +52,7 @@ class Forward(HybridBlock):
         self._loss_dtypes = [np.dtype(each.dtype).name for each in losses]
         return (value, out) if self._wants_outputs else value
 
-    def _compile(self, graph: Any) -> None:
+    def _compile(self, graph: Any, arguments: Any) -> None:
         graph.loss_dtypes = self._loss_dtypes  # the step compiles its own graph
 
 

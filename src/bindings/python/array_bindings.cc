@@ -204,6 +204,8 @@ void bind_views(py::module_& m) {
         if (!PyType_Check(cls.ptr()) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls.ptr()), array_base_type))
           raise(ErrorKind::kType,
                 {.input = "cls", .expected = "a subclass of NDArrayBase", .given = short_repr(cls.ptr())});
+        // Two objects of the program are one array: the memory cannot be donated with one of them.
+        watch_overwrites(*array.impl()->chunk);
         PyObject* result = wrap_array_as(std::move(array), reinterpret_cast<PyTypeObject*>(cls.ptr()));
         if (result == nullptr) throw py::error_already_set();
         return py::reinterpret_steal<py::object>(result);

@@ -56,7 +56,11 @@ PyObject* array_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject* handle = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (handle == Py_None) return wrap_array_as(NDArray::empty(Shape{0}, DType::kFloat32), type);
-    if (handle != nullptr && is_array(handle)) return wrap_array_as(array_of(handle), type);
+    if (handle != nullptr && is_array(handle)) {
+      // Two objects of the program are one array: the memory cannot be donated with one of them.
+      if (const NDArray& array = array_of(handle)) watch_overwrites(*array.impl()->chunk);
+      return wrap_array_as(array_of(handle), type);
+    }
     raise(ErrorKind::kType, {.op = type->tp_name,
                              .message = "the class is not called to make arrays",
                              .fix = "call hybridnet.nd.array, zeros, empty or another function"});

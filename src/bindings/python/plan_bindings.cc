@@ -42,6 +42,38 @@ py::object wrap_output(const CachedOpHandle& handle, size_t i, NDArray array, co
   return py::reinterpret_steal<py::object>(result);
 }
 
+// The donated arguments of a call. After it they have no values, even if the call failed: it may have written there.
+class DonatedArguments {
+ public:
+  DonatedArguments(const std::vector<uint8_t>& donated, const py::args& args, const std::vector<NDArray>& inputs)
+      : donated_(donated), args_(args), inputs_(inputs) {
+    if (!donated.empty())
+      for (const NDArray& input : inputs) overwrites_.push_back(overwrites_of(input));
+  }
+  void give_up() const {
+    give_up_if([](size_t) { return true; });
+  }
+  void give_up_overwritten() const {
+    give_up_if([this](size_t i) { return overwrites_of(inputs_[i]) != overwrites_[i]; });
+  }
+
+ private:
+  static uint64_t overwrites_of(const NDArray& array) {
+    return array.impl()->chunk->overwrites.load(std::memory_order_relaxed);
+  }
+  template <typename Chosen>
+  void give_up_if(const Chosen& chosen) const {
+    const size_t count = std::min(donated_.size(), inputs_.size());  // a call may have too few arguments
+    for (size_t i = 0; i < count; ++i)
+      if (donated_[i] != 0 && chosen(i)) array_of(args_[i].ptr()) = donated_array(inputs_[i]);
+  }
+
+  const std::vector<uint8_t>& donated_;
+  const py::args& args_;
+  const std::vector<NDArray>& inputs_;
+  std::vector<uint64_t> overwrites_;
+};
+
 py::object call(const CachedOpHandle& handle, const py::args& args, const py::object& out,
                 const std::optional<std::pair<uint64_t, uint64_t>>& key) {
   std::vector<NDArray> inputs, targets;
@@ -49,12 +81,15 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
   for (size_t i = 0; i < args.size(); ++i) inputs.push_back(expect_array(args[i].ptr(), "input"));
   if (!out.is_none()) targets = is_array(out.ptr()) ? std::vector<NDArray>{array_of(out.ptr())} : arrays_of(out, "out");
   std::vector<NDArray> results;
-  {
+  const DonatedArguments donated(handle.donated, args, inputs);
+  try {
     ReleaseGil release(true);
     results = handle.op->call(inputs, targets, key ? std::optional(RngKey{key->first, key->second}) : std::nullopt);
+  } catch (...) {
+    donated.give_up_overwritten();
+    throw;
   }
-  for (size_t i = 0; i < handle.donated.size(); ++i)
-    if (handle.donated[i] != 0) array_of(args[i].ptr()) = donated_array(inputs[i]);
+  donated.give_up();
   if (!out.is_none()) return out;
   if (results.size() == 1) return wrap_output(handle, 0, std::move(results[0]), args);
   py::list list;
@@ -112,12 +147,17 @@ void bind_cached_op(py::module_& m) {
       "release_as_zeros", [](const py::object& array) { push_released_zeros(expect_array(array.ptr(), "array")); },
       "Fills an array with zeros that take no memory until it is written again.");
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
-      .def(py::init([](const Symbol& symbol, const std::vector<bool>& numpy, const py::kwargs& options) {
-             return CachedOpHandle{make_ref<GraphCallable>(symbol, options_from(options)), numpy, {}};
+      .def(py::init([](const Symbol& symbol, const std::vector<bool>& numpy, const std::vector<uint8_t>& donated,
+                       const py::kwargs& options) {
+             GraphDefinition graph{symbol.list_inputs(), symbol.outputs};
+             graph.donated = donated;
+             return CachedOpHandle{make_ref<GraphCallable>(std::move(graph), CompileOptions(options_from(options))),
+                                   numpy, donated};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("numpy") = std::vector<bool>(),
-           "numpy: per output, whether it is an array of mx.np; all as the first input if empty. options: those of "
-           "CallOptions in plan.h.")
+           py::arg("donated") = std::vector<uint8_t>(),
+           "numpy: per output, whether it is an array of mx.np; all as the first input if empty. donated: per input, "
+           "whether calls may write into its memory; none if empty. options: those of CallOptions in plan.h.")
       .def(
           "__call__",
           [](const CachedOpHandle& h, const py::args& args, const py::object& out,

@@ -341,7 +341,8 @@ def test_a_loop_within_a_loop_takes_over_the_memory_of_a_first_state_of_the_body
     for row in X:
         want = plain_loop(kind, X, np.sort(row + want))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-    _, *bodies = re.findall(r"instructions?, arena ([\d.]+) KiB", block._cached_op.plan_text())
+    # The outer state may lie in the result alone: the arena of the whole graph is then empty, and has another unit.
+    bodies = re.findall(r"instructions?, arena ([\d.]+) KiB", block._cached_op.plan_text())[-2:]
     assert len(bodies) == 2
     assert max(float(size) for size in bodies) * 1024 <= STATE + SMALL
 

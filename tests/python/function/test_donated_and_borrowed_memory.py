@@ -49,7 +49,7 @@ def test_a_donated_array_cannot_be_read():
         lambda: f(given).asnumpy(),
         lambda: float(given[0, 0].asscalar()),
     ):
-        with pytest.raises(HybridNetValueError, match=rf"(?s)donated to a function.*{line}.*x\.copy\(\)"):
+        with pytest.raises(HybridNetValueError, match=rf"(?s)donated to a call.*{line}.*x\.copy\(\)"):
             read()
     assert given.shape == (64, 8)
 

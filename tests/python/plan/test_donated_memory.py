@@ -165,3 +165,34 @@ def test_parameters_keep_their_values(donating: Any) -> None:
     layer.initialize(mx.init.One())
     donating(layer.weight.data().detach()).wait_to_read()
     assert (layer.weight.data().asnumpy() == 1).all()
+
+
+def test_another_object_of_the_same_array(donating: Any) -> None:
+    for other in (lambda x: x.as_np_ndarray(), lambda x: type(x)(x), lambda x: mx.np.ndarray(x)):
+        given = fresh()
+        kept = other(given)
+        donating(given).wait_to_read()
+        assert (kept.asnumpy() == 1).all()
+
+
+def test_a_program_that_runs_ahead_stays_in_the_memory(donating: Any) -> None:
+    given = fresh(0.0)
+    place = address(given)
+    for _ in range(300):
+        given = donating(given)
+        given = donating(given)
+    assert address(given) == place
+
+
+def test_memory_that_a_failed_call_wrote_to_is_not_read() -> None:
+    x, i, j = (mx.sym.var(name) for name in "xij")
+    new = mx.sym.contrib.index_copy(x, i, mx.sym.slice_axis(x, axis=0, begin=0, end=1) * 7)
+    late = mx.sym.contrib.index_copy(mx.sym.sum(new, axis=0, keepdims=True), j, mx.sym.sum(new, axis=0, keepdims=True))
+    writing = mx.function([mx.In(x, donate=True), i, j], [new, late])
+    for _ in range(3):
+        given = fresh()
+        with pytest.raises(mx.errors.IndexError):
+            for result in writing(given, nd.array([1], dtype="int64"), nd.array([9], dtype="int64")):
+                result.asnumpy()
+        with pytest.raises(mx.errors.ValueError, match="donated"):
+            given.asnumpy()
