@@ -12,7 +12,8 @@ struct ByteArguments {
   float scale, other, shift;     // other: the factor of y
   const float *scales, *shifts;  // one for each channel
   int64_t channels, inner;       // elements of one channel that are consecutive
-  int64_t width, row;            // rescale_rows: rows of `width` elements begin `row` elements apart in out
+  // scale_rows: `width` elements in a row; rescale_rows: rows of `width` elements begin `row` elements apart in out.
+  int64_t width, row;
 };
 
 // The smallest and largest number of each of `blocks` parts.

@@ -87,6 +87,14 @@ __device__ inline void normalize_bytes(const ByteArguments& a) {
   }
 }
 
+// Rows of `width` bytes, each times its scale. y: the numbers of the rows, int64; null: all in order.
+inline __device__ void scale_rows(const ByteArguments& a) {
+  for (int64_t i = first(); i < a.n; i += step()) {
+    const int64_t row = a.y != nullptr ? at<int64_t>(a.y, i / a.width) : i / a.width;
+    static_cast<float*>(a.out)[i] = static_cast<float>(at<int8_t>(a.x, row * a.width + i % a.width)) * a.scales[row];
+  }
+}
+
 // y: a table of 256 bytes.
 inline __device__ void look_up_bytes(const ByteArguments& a) {
   for (int64_t i = first(); i < a.n; i += step())

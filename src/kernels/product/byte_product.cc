@@ -70,7 +70,7 @@ struct WidePairDot : PairDot {
   }
 };
 
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 // The instruction of AVX-512 VNNI for unsigned bytes of a row. The target of this code does not include it, so it is
 // written in assembly; has_avx512_vnni() tells whether the machine has it.
 struct VnniDot {
@@ -175,7 +175,7 @@ void block_of_pairs(const ByteBlock& b) {
 }
 
 void block_of_quads(const ByteBlock& b) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   if (b.count == 1) return row_tile<VnniDot, 1, 4>(b, 0);
   for_depth_parts<VnniDot>(b, [](const ByteBlock& part) {
     int64_t row = 0;

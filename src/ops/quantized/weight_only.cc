@@ -1,11 +1,16 @@
 // Layers of floats whose weights are bytes with one scale per output: weight[o, i] = bytes[o, i] * scale[o]. For
 // networks whose time goes into reading weights, as that of decoders does.
+#include <vector>
+
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/indices.h"
 #include "kernels/product/byte_product.h"
 #include "kernels/product/packed.h"
 #include "ops/index/embedding_shapes.h"
+#include "ops/nn/dense_kernels.h"
+#include "ops/quantized/device_bytes.h"
 #include "ops/quantized/products.h"
 #include "ops/quantized/ranges.h"
 
@@ -59,6 +64,51 @@ class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights
   std::unique_ptr<kernels::PackedWeights> kept_;  // null: packed in each run
 };
 
+// Makes floats of the weights in each run, then multiplies as FullyConnected does.
+class WeightOnlyOnDevice final : public Kernel {
+ public:
+  WeightOnlyOnDevice(const QuantizedDenseParams& p, const LinkContext& c)
+      : layer_{.rows = dense_geometry(c.in[0].shape, p.flatten, p.num_hidden).out_size(),
+               .features = c.in[1].shape[1],
+               .hidden = p.num_hidden,
+               .bias = !p.no_bias,
+               .addend = false,
+               .activation = {}},
+        product_(plain_dense_kernel<float>(layer_)) {}
+
+  std::string description() const override { return "float product of bytes"; }
+  int64_t workspace_bytes() const override {
+    return layer_.hidden * layer_.features * static_cast<int64_t>(sizeof(float));
+  }
+  void run(const KernelArgs& a) override {
+    if (a.out[0].size() == 0) return;
+    const int64_t weights = layer_.hidden * layer_.features;
+    if (weights > 0)
+      on_device::launch_bytes("scale_rows", "",
+                              {.x = a.in[1].data,
+                               .out = a.workspace,
+                               .n = weights,
+                               .scales = a.in[2].as<float>(),
+                               .width = layer_.features});
+    std::vector<TensorRef> in{a.in[0], a.in[1]};
+    in[1].data = a.workspace;
+    in[1].dtype = DType::kFloat32;
+    if (layer_.bias) in.push_back(a.in[3]);
+    KernelArgs args = a;
+    args.in = in;
+    product_->run(args);
+  }
+
+ private:
+  const DenseLayer layer_;
+  const Ref<Kernel> product_;
+};
+
+Ref<Kernel> link_dense(const QuantizedDenseParams& p, const LinkContext& c) {
+  if (c.device.type == DeviceType::kGPU) return Ref<Kernel>(new WeightOnlyOnDevice(p, c));
+  return Ref<Kernel>(new WeightOnlyKernel(p, c));
+}
+
 void infer_dense(const QuantizedDenseParams& p, InferContext& c) {
   c.set_in_dtype(0, DType::kFloat32);
   c.set_in_dtype(1, DType::kInt8);
@@ -88,6 +138,16 @@ void infer_embedding(const WeightOnlyEmbeddingParams& p, InferContext& c) {
 void run_embedding(const WeightOnlyEmbeddingParams& p, const KernelArgs& a) {
   kernels::Indices ids(a.in[0]);
   ids.resolve(kernels::IndexMode::kClip, p.input_dim, {"_contrib_weight_only_embedding", "data"});
+  if (device::current()) {
+    if (a.out[0].size() == 0) return;
+    return on_device::launch_bytes("scale_rows", "",
+                                   {.x = a.in[1].data,
+                                    .y = ids.data(),
+                                    .out = a.out[0].data,
+                                    .n = a.out[0].size(),
+                                    .scales = a.in[2].as<float>(),
+                                    .width = p.output_dim});
+  }
   const auto* const weight = a.in[1].as<int8_t>();
   const auto* const scale = a.in[2].as<float>();
   float* const out = a.out[0].as<float>();
@@ -113,6 +173,7 @@ void declare_embedding(OpRegistry& ops) {
       .input("scale", "(input_dim,): value of a step of each row")
       .output("output", "float32, shape of data with output_dim appended")
       .infer(infer_embedding)
+      .any_device()
       .cpu(run_embedding)
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({{2, 3}, {5, 4}, {5}}, {kF, kI, kF}, {{"input_dim", "5"}, {"output_dim", "4"}}, -3, 7));
@@ -133,8 +194,8 @@ void register_weight_only(OpRegistry& ops) {
       .num_inputs([](const QuantizedDenseParams& p) { return p.no_bias ? 3 : 4; })
       .infer(infer_dense)
       .heavy()
-      .link([](const QuantizedDenseParams& p, const LinkContext& c) { return Ref<Kernel>(new WeightOnlyKernel(p, c)); },
-            DType::kFloat32)
+      .any_device()
+      .link(link_dense, DType::kFloat32)
       .gradient(kNotDifferentiable)
       .cost([](const QuantizedDenseParams& p, auto in, auto) {
         return dense_geometry(in[0].shape, p.flatten, p.num_hidden).flops() / 80.0 + 2000;
