@@ -73,7 +73,10 @@ void CudaBackend::launch(Graph graph, Stream stream) {
   call(driver_->graph_launch, driver_graph(graph).exec, reinterpret_cast<StreamHandle>(stream));
 }
 
+// Destructors of plans call this, so it does nothing at exit and in a forked child, where the lock may be held for
+// good.
 void CudaBackend::free_graph(Graph graph) noexcept {
+  if (process_is_forked() || process_is_ending()) return;
   std::unique_ptr<DriverGraph> freed;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const auto found = graphs_.find(graph);

@@ -42,36 +42,36 @@ py::object wrap_output(const CachedOpHandle& handle, size_t i, NDArray array, co
   return py::reinterpret_steal<py::object>(result);
 }
 
-// The donated arguments of a call. After it they have no values, even if the call failed: it may have written there.
+// The donated arguments of a call. They have no values from its beginning on, so that no other thread donates them,
+// too. After a call that failed those have their values again that it has not written over.
 class DonatedArguments {
  public:
+  // Under the GIL.
   DonatedArguments(const std::vector<uint8_t>& donated, const py::args& args, const std::vector<NDArray>& inputs)
-      : donated_(donated), args_(args), inputs_(inputs) {
-    if (!donated.empty())
-      for (const NDArray& input : inputs) overwrites_.push_back(overwrites_of(input));
+      : args_(args), inputs_(inputs) {
+    const size_t count = std::min(donated.size(), inputs.size());  // a call may have too few arguments
+    for (size_t i = 0; i < count; ++i)
+      if (donated[i] != 0) taken_.push_back({i, overwrites_of(inputs[i])});
+    for (const Taken& taken : taken_) array_of(args[taken.input].ptr()) = donated_array(inputs[taken.input]);
   }
-  void give_up() const {
-    give_up_if([](size_t) { return true; });
-  }
-  void give_up_overwritten() const {
-    give_up_if([this](size_t i) { return overwrites_of(inputs_[i]) != overwrites_[i]; });
+  void give_back_unwritten() const {
+    for (const Taken& taken : taken_)
+      if (overwrites_of(inputs_[taken.input]) == taken.overwrites)
+        array_of(args_[taken.input].ptr()) = inputs_[taken.input];
   }
 
  private:
+  struct Taken {
+    size_t input;
+    uint64_t overwrites;
+  };
   static uint64_t overwrites_of(const NDArray& array) {
     return array.impl()->chunk->overwrites.load(std::memory_order_relaxed);
   }
-  template <typename Chosen>
-  void give_up_if(const Chosen& chosen) const {
-    const size_t count = std::min(donated_.size(), inputs_.size());  // a call may have too few arguments
-    for (size_t i = 0; i < count; ++i)
-      if (donated_[i] != 0 && chosen(i)) array_of(args_[i].ptr()) = donated_array(inputs_[i]);
-  }
 
-  const std::vector<uint8_t>& donated_;
   const py::args& args_;
   const std::vector<NDArray>& inputs_;
-  std::vector<uint64_t> overwrites_;
+  std::vector<Taken> taken_;
 };
 
 py::object call(const CachedOpHandle& handle, const py::args& args, const py::object& out,
@@ -86,10 +86,9 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
     ReleaseGil release(true);
     results = handle.op->call(inputs, targets, key ? std::optional(RngKey{key->first, key->second}) : std::nullopt);
   } catch (...) {
-    donated.give_up_overwritten();
+    donated.give_back_unwritten();
     throw;
   }
-  donated.give_up();
   if (!out.is_none()) return out;
   if (results.size() == 1) return wrap_output(handle, 0, std::move(results[0]), args);
   py::list list;

@@ -73,9 +73,9 @@ template <class Word>
 __device__ void gather_last_rows(const GatherArguments& a) {
   const Word* in = static_cast<const Word*>(a.in);
   Word* out = static_cast<Word*>(a.out);
-  for (int64_t i = first(); i < a.count * a.inner; i += step()) {
-    const int64_t m = i / a.inner;
-    out[i] = a.next[m] < 0 ? in[a.ids[m] * a.inner + i % a.inner] : Word{};
+  for (int64_t i = first(); i < a.outer * a.count * a.inner; i += step()) {
+    const int64_t item = i / a.inner, m = item % a.count;
+    out[i] = a.next[m] < 0 ? in[(item / a.count * a.rows + a.ids[m]) * a.inner + i % a.inner] : Word{};
   }
 }
 template <class Word>

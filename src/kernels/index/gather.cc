@@ -98,6 +98,19 @@ inline constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, 
 
 }  // namespace
 
+void gather_last_rows(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out,
+                      int64_t element_bytes) {
+  if (device::current()) return on_device::gather_last_rows(data, l, ids, count, out, element_bytes);
+  gather_rows(data, l, ids, count, out, element_bytes);
+  Temporary<int64_t> last(static_cast<size_t>(l.rows));
+  for (int64_t m = 0; m < count; ++m) last[static_cast<size_t>(ids[m])] = m;
+  const int64_t bytes = l.inner * element_bytes;
+  for (int64_t m = 0; m < count; ++m) {
+    if (last[static_cast<size_t>(ids[m])] == m) continue;
+    for (int64_t o = 0; o < l.outer; ++o) zero_bytes(static_cast<char*>(out) + (o * count + m) * bytes, bytes);
+  }
+}
+
 void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out, int64_t element_bytes) {
   if (device::current()) return on_device::gather_rows(data, l, ids, count, out, element_bytes);
   const int64_t row_bytes = l.inner * element_bytes;

@@ -16,6 +16,10 @@ struct RowLayout {
 void gather_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
                  int64_t element_bytes);
 
+// The same for the transpose of scatter_rows: rows whose id a later row has, too, are zeros.
+void gather_last_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
+                      int64_t element_bytes);
+
 // data (outer, rows, inner): data[o, ids[m], :] = values[o, m, :]; if an id repeats, its last row remains.
 void scatter_rows(const void* values, RowLayout layout, const int64_t* ids, int64_t count, void* data,
                   int64_t element_bytes);

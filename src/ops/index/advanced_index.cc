@@ -138,12 +138,13 @@ void run_get(const AdvancedIndexParams& p, const KernelArgs& a) {
   kernels::gather_rows(a.in[0].data, rows.layout, rows.data(), rows.size(), a.out[0].data, dtype_size(a.in[0].dtype));
 }
 
-const OpRef kGet{"_advanced_index_get"}, kGrad{"_backward_advanced_index"}, kSet{"_advanced_index_set"};
+const OpRef kGet{"_advanced_index_get"}, kGrad{"_backward_advanced_index"}, kSet{"_advanced_index_set"},
+    kGetLast{"_backward_advanced_index_set"};
 
-Value get(const Value& data, const GradientContext& g, int first, int axis) {
+Value get(const Value& data, const GradientContext& g, int first, int axis, const OpRef& op = kGet) {
   Values inputs{data};
   for (int i = first; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
-  return call_all(kGet, inputs, {{"num_args", static_cast<int64_t>(inputs.size())}, {"axis", axis}})[0];
+  return call_all(op, inputs, {{"num_args", static_cast<int64_t>(inputs.size())}, {"axis", axis}})[0];
 }
 
 Values get_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
@@ -209,8 +210,22 @@ Values set_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
     for (int i = 2; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
     grads[0] = call_all(kSet, inputs, {{"num_args", g.num_inputs()}, {"axis", p.axis}})[0];
   }
-  if (g.wants(1)) grads[1] = sum_to(get(out, g, 2, p.axis), g.input_spec(1).shape);
+  if (g.wants(1)) grads[1] = sum_to(get(out, g, 2, p.axis, kGetLast), g.input_spec(1).shape);
   return grads;
+}
+
+void run_get_last(const AdvancedIndexParams& p, const KernelArgs& a) {
+  const IndexedRows rows(a.in.subspan(1), p.axis, *a.in[0].shape);
+  kernels::gather_last_rows(a.in[0].data, rows.layout, rows.data(), rows.size(), a.out[0].data,
+                            dtype_size(a.in[0].dtype));
+}
+
+Values get_last_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
+  if (!g.output_grad(0)) return {};
+  const TensorSpec& data = g.input_spec(0);
+  Values inputs{zeros(data.shape, data.dtype), g.output_grad(0)};
+  for (int i = 1; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
+  return call_all(kSet, inputs, {{"num_args", static_cast<int64_t>(inputs.size())}, {"axis", p.axis}});
 }
 
 }  // namespace
@@ -270,6 +285,19 @@ void register_advanced_index(OpRegistry& ops) {
       .gradient(set_gradient, Saves::all_inputs())
       .sample({{2, 3, 4}, {4}, {1}, {1}}, {{"num_args", "4"}, {"axis", "0"}}, 0.0, 1.4)
       .sample({{2, 3, 4}, {2, 1, 1}, {1}}, {{"num_args", "3"}, {"axis", "1"}}, 0.0, 2.4);
+  ops.declare<AdvancedIndexParams>("_backward_advanced_index_set")
+      .doc("The gradient of _advanced_index_set to value: zeros for slices that later equal indices have overwritten.")
+      .variadic_input("data", "num_args", "the output's gradient, then the index arrays")
+      .output("output", "the axes before, the common shape of the index arrays, the axes after")
+      .infer(infer_get)
+      .any_device()
+      .waits_on_gpu()
+      .cpu(run_get_last)
+      .may_raise()
+      .internal()
+      .gradient(get_last_gradient, Saves::all_inputs())
+      .sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 0.0, 1.4)
+      .sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 0.0, 2.4);
 }
 
 }  // namespace hybridnet::ops

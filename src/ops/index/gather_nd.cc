@@ -97,17 +97,8 @@ void run_gather(const NoParams&, const KernelArgs& a) {
 
 void run_gather_last(const NoParams&, const KernelArgs& a) {
   const TupleIndices ids(a.in[1], *a.in[0].shape);
-  const size_t width = dtype_size(a.in[0].dtype);
-  if (device::current()) {
-    return kernels::on_device::gather_last_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(),
-                                                a.out[0].data, static_cast<int64_t>(width));
-  }
-  kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data, width);
-  kernels::Indices last(ids.layout.rows);
-  for (int64_t i = 0; i < ids.rows.size(); ++i) last.data()[ids.rows[i]] = i;
-  const int64_t bytes = ids.layout.inner * static_cast<int64_t>(width);
-  for (int64_t i = 0; i < ids.rows.size(); ++i)
-    if (last[ids.rows[i]] != i) kernels::zero_bytes(static_cast<char*>(a.out[0].data) + i * bytes, bytes);
+  kernels::gather_last_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data,
+                            dtype_size(a.in[0].dtype));
 }
 
 void infer_scatter(const ScatterParams& p, InferContext& c) {

@@ -50,16 +50,43 @@ void run_index_copy(const IndexCopyParams& p, const KernelArgs& a) {
                         dtype_size(a.out[0].dtype));
 }
 
+void infer_gather_last(const IndexCopyParams& p, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  c.set_in_shape(1, Shape::unknown(1));
+  const Shape& data = c.in_shape(0);
+  if (!data.rank_known() || !c.in_shape(1).rank_known()) return;
+  Shape rows = data;
+  rows[normalize_axis(p.axis, data.ndim())] = c.in_shape(1)[0];
+  c.set_out_shape(0, rows);
+}
+
+void run_gather_last(const IndexCopyParams& p, const KernelArgs& a) {
+  const Shape& shape = *a.in[0].shape;
+  const int axis = normalize_axis(p.axis, shape.ndim());
+  kernels::Indices ids(a.in[1]);
+  ids.resolve(kernels::IndexMode::kRaise, shape[axis]);
+  kernels::gather_last_rows(a.in[0].data, layout_of(shape, axis), ids.data(), ids.size(), a.out[0].data,
+                            dtype_size(a.out[0].dtype));
+}
+
+const OpRef kCopy{"_contrib_index_copy"}, kGatherLast{"_backward_index_copy"};
+
 Values index_copy_gradient(const IndexCopyParams& p, const GradientContext& g) {
-  static const OpRef kCopy{"_contrib_index_copy"}, kTake{"take"};
   const Value out = g.output_grad(0), ids = g.input(1);
   if (!out) return {};
   Values grads(3);
   const TensorSpec& rows = g.input_spec(2);
   const std::string axis = std::to_string(p.axis);
   if (g.wants(0)) grads[0] = call(kCopy, {out, ids, zeros(rows.shape, rows.dtype)}, {{"axis", axis}});
-  if (g.wants(2)) grads[2] = call(kTake, {out, ids}, {{"axis", axis}, {"mode", "raise"}});
+  if (g.wants(2)) grads[2] = call(kGatherLast, {out, ids}, {{"axis", axis}});
   return grads;
+}
+
+Values gather_last_gradient(const IndexCopyParams& p, const GradientContext& g) {
+  const Value out = g.output_grad(0);
+  if (!out) return {};
+  const TensorSpec& data = g.input_spec(0);
+  return {call(kCopy, {zeros(data.shape, data.dtype), g.input(1), out}, {{"axis", std::to_string(p.axis)}}), Value{}};
 }
 
 struct IndexArrayParams {
@@ -139,6 +166,20 @@ void register_index_copy(OpRegistry& ops) {
       .gradient(index_copy_gradient, Saves::of({1}))
       .sample(sample)
       .sample(inner);
+  ops.declare<IndexCopyParams>("_backward_index_copy")
+      .doc("The gradient of index_copy to new_tensor: zeros for slices that a later equal index has overwritten.")
+      .input("data", "shape of index_copy's output")
+      .input("index_vector", "same as in index_copy")
+      .output("output", "shape of new_tensor, dtype of data")
+      .infer(infer_gather_last)
+      .any_device()
+      .waits_on_gpu()
+      .cpu(run_gather_last)
+      .may_raise()
+      .internal()
+      .gradient(gather_last_gradient, Saves::of({1}))
+      .sample({{5, 3}, {4}}, {}, 0.0, 3.4)
+      .sample({{2, 4, 3}, {3}}, {{"axis", "1"}}, 0.0, 3.4);
   ops.declare<IndexArrayParams>("_contrib_index_array")
       .doc("The index of every element of data.")
       .input("data", "defines the sizes only")

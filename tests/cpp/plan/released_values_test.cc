@@ -76,10 +76,19 @@ struct Dense {
   }
 };
 
+// Tried several times: a worker that still frees copies of an earlier test makes the total smaller meanwhile.
+bool dense_layers_pack() {
+  for (int tries = 0; tries < 5; ++tries) {
+    engine().wait_all();
+    if (Dense().packs()) return true;
+  }
+  return false;
+}
+
 class ReleasedValues : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!net.packs()) {
+    if (!dense_layers_pack()) {
       ASSERT_LT(kernels::isa_in_force().level, kernels::Isa::kAvx2) << "from AVX2 on dense layers pack their weights";
       GTEST_SKIP() << "with SSE4 dense layers read their weights as they are";
     }

@@ -68,6 +68,36 @@ def test_gradients_pass_to_the_old_and_the_new_values():
     np.testing.assert_array_equal(value.grad.asnumpy(), np.ones((2, 3, 1)))
 
 
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize(
+    ("key", "shape"), [(lambda i: i, (4, 3, 4)), (lambda i: (FULL, i), (2, 4, 4)), (lambda i: (Ellipsis, i), (2, 3, 4))]
+)
+def test_overwritten_slices_have_no_gradient(hybridize, key, shape):
+    block = Writes(key)
+    block.hybridize(hybridize)
+    value = nd.ones(shape)
+    value.attach_grad()
+    with autograd.record():
+        made = block(nd.zeros((2, 3, 4)), nd.array([1, 0, 1, 0], dtype="int64"), value)
+    made.backward()
+    axis = {(4, 3, 4): 0, (2, 4, 4): 1, (2, 3, 4): 2}[shape]
+    np.testing.assert_array_equal(np.moveaxis(value.grad.asnumpy(), axis, -1)[0, 0], [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_index_copy_gives_no_gradient_to_slices_that_later_ones_overwrite(axis):
+    shape = [3, 3, 3]
+    shape[axis] = 5
+    old, new = nd.ones((3, 3, 3)), nd.ones(shape)
+    for array in (old, new):
+        array.attach_grad()
+    with autograd.record():
+        made = nd.contrib.index_copy(old, nd.array([0, -1, 0, 2, -3]), new, axis=axis)
+    made.backward()
+    np.testing.assert_array_equal(np.moveaxis(new.grad.asnumpy(), axis, 0)[:, 0, 0], [0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(np.moveaxis(old.grad.asnumpy(), axis, 0)[:, 0, 0], [0, 1, 0])
+
+
 def test_a_position_out_of_range_is_an_error():
     block = Writes(lambda i: (FULL, i))
     block.hybridize(strict=True)

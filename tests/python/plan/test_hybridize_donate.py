@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import hybridnet as mx
 import numpy as np
 import pytest
@@ -213,3 +215,51 @@ def test_inputs_of_an_imported_block_are_donated_by_name(tmp_path):
     assert address(made) == place and made.asnumpy().sum() == 24
     with pytest.raises(mx.errors.ValueError, match="donated"):
         cache.asnumpy()
+
+
+class AddsOne(gluon.HybridBlock):
+    def forward(self, x):
+        return x + 1
+
+
+def function_that_adds_one():
+    x = mx.sym.var("x")
+    return mx.function([mx.In(x, donate=True)], x + 1)
+
+
+def block_that_adds_one():
+    block = AddsOne()
+    block.hybridize(donate=["x"])
+    return block
+
+
+@pytest.mark.parametrize("make", [block_that_adds_one, function_that_adds_one])
+def test_only_one_of_two_threads_can_donate_an_array(make):
+    add = make()
+    add(nd.ones((300, 300)))
+    for _ in range(100):
+        array, together, results = nd.ones((300, 300)), threading.Barrier(2), []
+
+        def donate(array=array, together=together, results=results):
+            together.wait()
+            try:
+                results.append(add(array).asnumpy()[0, 0])
+            except mx.errors.ValueError as error:
+                results.append(error)
+
+        threads = [threading.Thread(target=donate) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        errors = [result for result in results if isinstance(result, mx.errors.ValueError)]
+        assert len(errors) == 1 and "was donated" in str(errors[0])
+        assert sum(result == 2 for result in results if not isinstance(result, Exception)) == 1
+
+
+def test_a_refused_call_leaves_a_donated_array_as_it_was():
+    block, cache = stepping(donate=["caches"]), nd.ones(SHAPE)
+    block(position(0), nd.ones((2, 3, 1, 4)), nd.ones(SHAPE))
+    with pytest.raises(mx.errors.HybridNetError):
+        block(position(0), nd.ones((2, 5, 1, 4)), cache)
+    assert (cache.asnumpy() == 1).all()

@@ -122,6 +122,19 @@ def _advanced_index_set(inputs, attrs):
     return [out]
 
 
+def _backward_advanced_index_set(inputs, attrs):
+    key = _advanced_key(inputs[1:], value(attrs, "axis", 0))
+    numbers = np.arange(inputs[0].size).reshape(inputs[0].shape)
+    slots = np.arange(numbers[key].size).reshape(numbers[key].shape)
+    last = np.full(inputs[0].shape, -1)
+    last[key] = slots
+    return [np.where(last[key] == slots, inputs[0][key], 0).astype(inputs[0].dtype)]
+
+
+def _backward_index_copy(inputs, attrs):
+    return _backward_advanced_index_set(inputs, attrs)
+
+
 def _order(data, axis, ascending):
     """Indices of a stable sort; equal elements keep their order in descending sorts, too."""
     if ascending:
@@ -252,6 +265,8 @@ REFERENCES = {
     "_contrib_boolean_mask": _boolean_mask,
     "_backward_boolean_mask": _backward_boolean_mask,
     "_contrib_index_copy": _index_copy,
+    "_backward_index_copy": _backward_index_copy,
+    "_backward_advanced_index_set": _backward_advanced_index_set,
     "_contrib_index_array": _index_array,
     "_ravel_multi_index": lambda inputs, attrs: [
         np.ravel_multi_index(tuple(inputs[0].astype("int64")), tuple_value(attrs, "shape")).astype(inputs[0].dtype)
