@@ -16,7 +16,7 @@ struct FillArguments {
   uint64_t bits;
 };
 
-// The widest of a few words that addresses and sizes are multiples of.
+// True if all of these addresses and sizes, combined by "or", are multiples of a word of 1, 2, 4, ... bytes.
 bool fits(uint64_t addresses_and_bytes, uint64_t word) { return addresses_and_bytes % word == 0; }
 uint64_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
@@ -29,7 +29,7 @@ void launch_copy(void* to, const void* from, int64_t bytes) {
   };
   constexpr Word kWords[] = {{16, "hybridnet::device::Word16"}, {4, "uint32_t"}, {1, "uint8_t"}};
   const uint64_t all = number(to) | number(from) | static_cast<uint64_t>(bytes);
-  int choice = 0;
+  int choice = 0;  // the widest word
   while (!fits(all, static_cast<uint64_t>(kWords[choice].bytes))) ++choice;
   const Word& word = kWords[choice];
   static ProgramTable<3> programs;

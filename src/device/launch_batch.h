@@ -3,7 +3,9 @@
 // order of the stream is that of the calls.
 // Owner:   the block that runs the plan; batches of a thread end in reverse order.
 // Threads: the thread that made it.
-// Throws:  what launches throw; a batch that ends by an exception submits what it has and drops further errors.
+// Throws:  what launches throw. When an exception ends the run, the destructor submits the collected launches and
+// ignores
+//          their errors.
 #pragma once
 
 #include <cstddef>

@@ -60,7 +60,13 @@ bool LaunchList::has_kernels_of(const LaunchList& other) const {
 }
 
 uint64_t LaunchList::hash_of_arguments() const {
-  return hash_text({reinterpret_cast<const char*>(arguments_.data()), arguments_.size()});
+  uint64_t hash = arguments_.size();
+  for (size_t at = 0; at < arguments_.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;  // the last one may be shorter
+    std::memcpy(&word, arguments_.data() + at, std::min(sizeof word, arguments_.size() - at));
+    hash = mix_hash(hash, word);
+  }
+  return hash;
 }
 
 // ---- graphs

@@ -26,7 +26,7 @@ bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
 
 // Returns the array of a result over the memory of a donated array. It is the array itself where that has the spec of
 // the result: queued tasks that hold it do not look like other users of the memory, else a program that runs ahead
-// would copy. The caller's handle loses it when the call returns.
+// would copy. The caller's handle has lost it when the call begins.
 NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
   note_overwrite(given);
   const bool is_plain = !given.impl()->tape && given.impl()->chunk->history.load(std::memory_order_acquire) == nullptr;

@@ -13,19 +13,12 @@ class ByteDense final : public Int8Convolution {
       : rows_(g.n * g.out_size()), depth_(g.c), columns_(g.o), options_(options) {}
 
   int64_t packed_bytes() const override { return packed_byte_weights(depth_, columns_); }
-  std::string packing() const override {
-    return "byte quads " + std::to_string(columns_) + " x " + std::to_string(depth_);
-  }
+  std::string packing() const override { return byte_packing(depth_, columns_); }
   std::string description() const override { return has_avx512_vnni() ? "byte product:vnni" : "byte product:pairs"; }
   int64_t workspace_bytes() const override { return byte_product_workspace(depth_, rows_); }
 
   void pack(const int8_t* plain, void* packed) const override { pack_byte_weights(plain, depth_, columns_, packed); }
-  std::vector<Unpacking> unpack() const override {
-    const auto write = [depth = depth_, columns = columns_](const void* packed, void* to) {
-      unpack_byte_weights(packed, depth, columns, static_cast<int8_t*>(to));
-    };
-    return {{0, depth_ * columns_, write}};
-  }
+  std::vector<Unpacking> unpack() const override { return byte_unpacking(depth_, columns_); }
 
   void run(const Int8ConvTensors& t) const override {
     const Ends ends(options_, t, columns_);

@@ -9,8 +9,8 @@ namespace hybridnet::kernels {
 
 // True if each output position is the product of the channels of one input position, stored together, with all weights.
 bool is_dense(const ConvGeometry& geometry);
-// True if make_byte_dense() is preferred to oneDNN: the layer is dense, and has few rows or the machine has no
-// instructions of oneDNN that sum bytes exactly.
+// True if make_byte_dense() is preferred to oneDNN where both are exact: a dense layer of few rows, on a machine with
+// AVX-512 VNNI.
 bool byte_dense_pays(const ConvGeometry& geometry);
 // The geometry must be dense.
 std::unique_ptr<Int8Convolution> make_byte_dense(const ConvGeometry& geometry, const Int8ConvOptions& options);

@@ -297,6 +297,17 @@ void unpack_byte_weights(const void* packed, int64_t depth, int64_t columns, int
   });
 }
 
+std::string byte_packing(int64_t depth, int64_t columns) {
+  return "byte quads " + std::to_string(columns) + " x " + std::to_string(depth);
+}
+
+std::vector<Unpacking> byte_unpacking(int64_t depth, int64_t columns) {
+  const auto write = [depth, columns](const void* packed, void* to) {
+    unpack_byte_weights(packed, depth, columns, static_cast<int8_t*>(to));
+  };
+  return {{0, depth * columns, write}};
+}
+
 int64_t byte_product_workspace(int64_t depth, int64_t count) { return count * row_bytes(depth, has_avx512_vnni()); }
 
 void byte_product(const ByteProduct& p) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "kernels/product/gemm.h"
+#include "kernels/product/packed.h"
 
 namespace hybridnet::kernels {
 
@@ -13,6 +16,9 @@ int64_t packed_byte_weights(int64_t depth, int64_t columns);  // its size in byt
 void pack_byte_weights(const int8_t* weights, int64_t depth, int64_t columns, void* packed);
 // The inverse.
 void unpack_byte_weights(const void* packed, int64_t depth, int64_t columns, int8_t* weights);
+// The copy for kernels that keep it (packed.h): the name of its layout, and the restoring of all weights from it.
+std::string byte_packing(int64_t depth, int64_t columns);
+std::vector<Unpacking> byte_unpacking(int64_t depth, int64_t columns);
 
 // Receives the sums of a tile on the thread that computed them. The sums of its first row are at sums[0], those of the
 // next row `stride` later.

@@ -1,7 +1,5 @@
 // Layers of floats whose weights are bytes with one scale per output: weight[o, i] = bytes[o, i] * scale[o]. For
 // networks whose time goes into reading weights, as that of decoders does.
-#include <vector>
-
 #include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
@@ -25,7 +23,8 @@ class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights
         hidden_(p.num_hidden),
         bias_(!p.no_bias) {
     if (c.frozen_weights)
-      kept_ = std::make_unique<kernels::PackedWeights>(packing(), packed_bytes(), unpack_of(depth_, hidden_));
+      kept_ = std::make_unique<kernels::PackedWeights>(kernels::byte_packing(depth_, hidden_), packed_bytes(),
+                                                       kernels::byte_unpacking(depth_, hidden_));
   }
 
   std::string description() const override { return "float product of bytes"; }
@@ -49,15 +48,8 @@ class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights
   }
 
  private:
-  std::string packing() const { return "byte quads " + std::to_string(hidden_) + " x " + std::to_string(depth_); }
   int64_t packed_bytes() const { return kernels::packed_byte_weights(depth_, hidden_); }
   int64_t rows_bytes() const { return (kernels::float_byte_product_workspace(depth_, rows_) + 63) / 64 * 64; }
-  static std::vector<kernels::Unpacking> unpack_of(int64_t depth, int64_t hidden) {
-    const auto write = [depth, hidden](const void* packed, void* to) {
-      kernels::unpack_byte_weights(packed, depth, hidden, static_cast<int8_t*>(to));
-    };
-    return {{0, depth * hidden, write}};
-  }
 
   int64_t rows_, depth_, hidden_;
   bool bias_;
@@ -90,12 +82,11 @@ class WeightOnlyOnDevice final : public Kernel {
                                .n = weights,
                                .scales = a.in[2].as<float>(),
                                .width = layer_.features});
-    std::vector<TensorRef> in{a.in[0], a.in[1]};
+    TensorRef in[] = {a.in[0], a.in[1], layer_.bias ? a.in[3] : TensorRef()};
     in[1].data = a.workspace;
     in[1].dtype = DType::kFloat32;
-    if (layer_.bias) in.push_back(a.in[3]);
     KernelArgs args = a;
-    args.in = in;
+    args.in = {in, layer_.bias ? size_t{3} : size_t{2}};
     product_->run(args);
   }
 

@@ -42,7 +42,11 @@ def check_settings(where: str, ctx: Context | None, quantized_dtype: str, quanti
     check_choice(where, "quantize_granularity", granularity, ("tensor-wise", "channel-wise"))
     if ctx is not None and ctx.device_type != "cpu":
         raise HybridNetValueError(
-            f"{where}: ctx", expected="cpu()", given=str(ctx), fix="leave ctx out: int8 operators run on the CPU only"
+            f"{where}: ctx",
+            expected="cpu()",
+            given=str(ctx),
+            because="networks are quantized on the CPU",
+            fix="leave ctx out, then call reset_ctx(mx.gpu(0)) on the result",
         )
     if autograd.is_recording() or autograd.is_training():
         raise UnsupportedError(
