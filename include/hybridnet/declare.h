@@ -317,6 +317,12 @@ class OpBuilder : detail::DeclarationBase {
     set_through_float([](const LinkContext&) { return true; });
     return *this;
   }
+  // bool(const P&, const LinkContext&): the uses for which they are; the others have kernels that read them.
+  template <typename F>
+  OpBuilder& halves_through_float_when(F f) {
+    set_through_float([f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); });
+    return *this;
+  }
   // The kernel runs on GPUs, too: see Op::any_device.
   OpBuilder& any_device() {
     op_.any_device = [](const LinkContext&) { return true; };

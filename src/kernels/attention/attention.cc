@@ -12,6 +12,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_tiles.h"
+#include "kernels/attention/few_queries.h"
 #include "kernels/norm/exp_to_one.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -159,11 +160,13 @@ double attention_ns(const AttentionShape& s) {
 template <>
 void attention(const AttentionShape& s, const float* q, const float* k, const float* v, const AttentionMask& mask,
                float* out, float* log_sums) {
+  if (s.keep == 1 && has_few_queries<float>(s.queries)) return few_queries_attention(s, q, k, v, mask, out, log_sums);
   HWY_DYNAMIC_DISPATCH(forward_float)(s, q, k, v, mask, out, log_sums);
 }
 template <>
 void attention(const AttentionShape& s, const double* q, const double* k, const double* v, const AttentionMask& mask,
                double* out, double* log_sums) {
+  if (s.keep == 1 && has_few_queries<double>(s.queries)) return few_queries_attention(s, q, k, v, mask, out, log_sums);
   HWY_DYNAMIC_DISPATCH(forward_double)(s, q, k, v, mask, out, log_sums);
 }
 

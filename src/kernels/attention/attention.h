@@ -6,6 +6,7 @@
 //   logarithm per row).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -47,6 +48,16 @@ struct AttentionShape {
   double keep = 1;
   RngKey rng;
 };
+
+// Query `query` of a matrix attends to no key from this one on.
+inline int64_t keys_of(const AttentionShape& s, const AttentionMask& mask, int64_t matrix, int64_t query) {
+  int64_t limit = s.keys;
+  if (mask.kind == AttentionMask::Kind::kLengths) {
+    const int64_t* lengths = static_cast<const int64_t*>(mask.data) + mask.offsets[static_cast<size_t>(matrix)];
+    limit = std::clamp<int64_t>(lengths[query * mask.row], 0, s.keys);
+  }
+  return s.causal ? std::min(limit, query + 1) : limit;
+}
 
 // log_sums: (matrices, queries), log(sum(e^scores)) of each row. A row without keys has zeros in `out` and infinity in
 // `log_sums`.

@@ -83,12 +83,7 @@ class ScoreTiles {
     end_ = 0;
     for (int64_t i = 0; i < width_; ++i) {
       const int64_t query = std::min(first_ + i, s_.queries - 1);  // padding repeats the last query
-      int64_t limit = s_.keys;
-      if (mask_.kind == AttentionMask::Kind::kLengths) {
-        const int64_t* lengths = static_cast<const int64_t*>(mask_.data) + mask_.offsets[static_cast<size_t>(matrix_)];
-        limit = std::clamp<int64_t>(lengths[query * mask_.row], 0, s_.keys);
-      }
-      if (s_.causal) limit = std::min(limit, query + 1);
+      const int64_t limit = keys_of(s_, mask_, matrix_, query);
       limits_[i] = static_cast<T>(limit);
       shortest_ = std::min(shortest_, limit);
       end_ = std::max(end_, limit);

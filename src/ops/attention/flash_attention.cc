@@ -8,6 +8,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
+#include "kernels/attention/few_queries.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/index/out_of_range.h"
 #include "ops/cost.h"
@@ -227,6 +228,52 @@ class ForwardKernel final : public Kernel {
   Operands operands_;
 };
 
+// True for the uses that read keys and values of bfloat16 in place: converting a whole cache for one query would take
+// longer than the attention.
+bool reads_bfloat16(const AttentionParams& p, const LinkContext& c) {
+  return c.in[0].dtype == DType::kBFloat16 && p.parts == 0 && p.p == 0 &&
+         kernels::has_few_queries<float>(AttentionGeometry(p, c.in).shape.queries);
+}
+
+// Converts queries, the added mask and the output through the workspace; these are small.
+class BFloat16Kernel final : public Kernel {
+ public:
+  BFloat16Kernel(const AttentionParams& p, const LinkContext& c) : p_(p), operands_(p, c.in) {
+    query_ = take(operands_.workspace_bytes());
+    mask_ = take(c.in[0].shape.size() * kBytes);
+    if (p.mask_type == MaskType::kAdded) mask_size_ = c.in[3].shape.size();
+    out_ = take(mask_size_ * kBytes);
+    take(c.out[0].shape.size() * kBytes);
+  }
+  int64_t workspace_bytes() const override { return end_; }
+  void run(const KernelArgs& a) override {
+    AttentionMask mask = operands_.mask(p_, a);
+    operands_.report_lengths(p_, a, mask);
+    if (mask_size_ > 0) mask.data = widened(a, mask_, a.in[3].data, mask_size_);
+    const float* const query = widened(a, query_, a.in[0].data, a.in[0].size());
+    float* const out = at(a, out_);
+    kernels::few_queries_attention(operands_.shape(), query, a.in[1].as<bfloat16>(), a.in[2].as<bfloat16>(), mask, out,
+                                   a.out[1].as<float>());
+    kernels::convert(DType::kFloat32, out, DType::kBFloat16, a.out[0].data, a.out[0].size());
+  }
+
+ private:
+  static constexpr int64_t kBytes = sizeof(float), kAlignment = 64;
+  // Returns the place behind the bytes.
+  int64_t take(int64_t bytes) { return end_ += (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static float* at(const KernelArgs& a, int64_t offset) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + offset);
+  }
+  static const float* widened(const KernelArgs& a, int64_t offset, const void* halves, int64_t count) {
+    kernels::convert(DType::kBFloat16, halves, DType::kFloat32, at(a, offset), count);
+    return at(a, offset);
+  }
+
+  AttentionParams p_;
+  Operands operands_;
+  int64_t end_ = 0, query_ = 0, mask_ = 0, mask_size_ = 0, out_ = 0;
+};
+
 template <typename T>
 class BackwardKernel final : public Kernel {
  public:
@@ -255,6 +302,11 @@ class BackwardKernel final : public Kernel {
 template <template <typename> class K, typename P>
 Ref<Kernel> link(const P& p, const LinkContext& c) {
   return make_float_kernel<K>(c.in[0].dtype, p, c);
+}
+
+Ref<Kernel> link_forward(const AttentionParams& p, const LinkContext& c) {
+  if (reads_bfloat16(p, c)) return Ref<Kernel>(new BFloat16Kernel(p, c));
+  return make_float_kernel<ForwardKernel>(c.in[0].dtype, p, c);
 }
 
 // ---- gradient
@@ -301,8 +353,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
               "(batch..., length of queries): logarithm of the sum of e^scores; infinity if there is no key")
       .visible_outputs(1)
       .infer([](const P& p, InferContext& c) { infer_forward(p, c); })
-      .link([](const P& p, const LinkContext& c) { return link<ForwardKernel>(p, c); })
-      .halves_through_float()
+      .link([](const P& p, const LinkContext& c) { return link_forward(p, c); })
+      .halves_through_float_when([](const P& p, const LinkContext& c) { return !reads_bfloat16(p, c); })
       .heavy()
       .gradient([](const P& p, const GradientContext& g) { return attention_gradient(p, g); })
       .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); })

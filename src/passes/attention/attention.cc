@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/control/control_flow.h"
+#include "kernels/attention/few_queries.h"
 #include "passes/attributes.h"
 #include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
@@ -19,7 +20,7 @@ const OpRef kBatchDot{"batch_dot"}, kSoftmax{"softmax"}, kDropout{"Dropout"}, kM
     kFusedDropout{"_flash_attention_dropout"};
 
 // Below this many queries or keys, or with longer vectors, two products and a softmax were as fast or faster (measured
-// with AVX2 and AVX-512 on one to two cores).
+// with AVX2 and AVX-512 on one to two cores), unless there are so few queries that they have a kernel of their own.
 constexpr int64_t kMinLength = 48, kMaxSize = 128;
 // With this many times more weights than elements of the operands, the memory saved matters more than speed.
 constexpr int64_t kManyTimes = 8;
@@ -138,13 +139,21 @@ class Matcher {
     const TensorSpec& weights = product.specs[0];
     const int ndim = weights.shape.ndim();
     const int64_t queries = weights.shape[ndim - 2], keys = weights.shape[ndim - 1];
-    if (!is_floating(weights.dtype) || queries < kMinLength || keys < kMinLength) return false;
+    const bool few = are_few(queries, weights.dtype);
+    if (!is_floating(weights.dtype) || (!few && (queries < kMinLength || keys < kMinLength))) return false;
     const int64_t size = size_of(product), value_size = size_of(node_);
-    const bool is_fast = size <= kMaxSize && value_size <= kMaxSize;
+    const bool is_fast = few || (size <= kMaxSize && value_size <= kMaxSize);
     if (!is_fast && queries * keys < kManyTimes * (queries + keys) * (size + value_size)) return false;
     if (node_.op == &kBatchDot.op()) return !bool_attribute(product, "transpose_a", false);
     if (number_attribute(product, "heads", 0) != number_attribute(node_, "heads", 0)) return false;
     return node_.inputs[0] == product.inputs[node_.op == &kSelfValues.op() ? 0 : 1];
+  }
+
+  // The gradient has no kernel for few queries.
+  bool are_few(int64_t queries, DType dtype) const {
+    if (graph_.train()) return false;
+    return dtype == DType::kFloat64 ? kernels::has_few_queries<double>(queries)
+                                    : kernels::has_few_queries<float>(queries);
   }
 
   // The size of a query, for the product with keys, or of a value, for the product with values.

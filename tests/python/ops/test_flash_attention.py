@@ -12,7 +12,9 @@ from hybridnet import _core, autograd
 from hybridnet.errors import ShapeError
 from references.attention import REFERENCES
 
-SIZES = [(3, 130, 200, 64, 64), (1, 129, 65, 80, 33), (2, 1, 300, 128, 16), (2, 64, 64, 1, 3)]
+# Batch, queries, keys, sizes of queries and of values. Few queries have a kernel of their own, in ranges of 512 keys.
+FEW_QUERIES = [(2, 1, 300, 128, 16), (3, 3, 1100, 24, 40), (1, 4, 512, 5, 131), (2, 2, 7, 64, 64)]
+SIZES = [(3, 130, 200, 64, 64), (1, 129, 65, 80, 33), *FEW_QUERIES, (2, 64, 64, 1, 3)]
 
 
 def _operands(rng: np.random.Generator, sizes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray]:
@@ -117,3 +119,52 @@ def test_a_mask_of_another_shape_is_named(rng):
     operands = [mx.nd.array(x) for x in _operands(rng, (2, 3, 5, 4, 4))]
     with pytest.raises(ShapeError, match=r"mask.*\(2, 3, 5\).*\(2, 3, 4\)"):
         mx.nd.contrib.flash_attention(*operands, mx.nd.zeros((2, 3, 4)), mask_type="added")
+
+
+@pytest.mark.parametrize("where", [0, 700, 1099])
+@pytest.mark.parametrize("operand", ["query", "key", "value"])
+def test_nan_of_few_queries_reaches_the_outputs_that_depend_on_it(operand, where, rng):
+    operands = _operands(rng, (2, 3, 1100, 16, 24))
+    row = {"query": 1}.get(operand, where)
+    operands[["query", "key", "value"].index(operand)][0, row, 5] = np.nan
+    out = mx.nd.contrib.flash_attention(*[mx.nd.array(x) for x in operands]).asnumpy()
+    expected = np.zeros(out.shape, bool)
+    expected[(0, 1) if operand == "query" else (0,) if operand == "key" else (0, slice(None), 5)] = True
+    np.testing.assert_array_equal(np.isnan(out), expected)
+
+
+def test_few_queries_do_not_read_behind_the_lengths(rng):
+    query, key, value = _operands(rng, (2, 1, 1300, 16, 24))
+    lengths = np.array([[3], [600]], "int32")
+    short = [
+        mx.nd.contrib.flash_attention(
+            *(mx.nd.array(x[i : i + 1, :n]) for x, n in ((query, 1), (key, lengths[i, 0]), (value, lengths[i, 0])))
+        ).asnumpy()
+        for i in range(2)
+    ]
+    for i in range(2):
+        key[i, lengths[i, 0] :] = value[i, lengths[i, 0] :] = np.nan
+    arrays = [mx.nd.array(x) for x in (query, key, value)]
+    out = mx.nd.contrib.flash_attention(*arrays, mx.nd.array(lengths, dtype="int32"), mask_type="lengths")
+    np.testing.assert_array_equal(out.asnumpy(), np.concatenate(short))
+
+
+@pytest.mark.parametrize("kind", ["none", "causal", "added", "kept", "lengths"])
+@pytest.mark.parametrize("sizes", FEW_QUERIES)
+def test_keys_and_values_of_bfloat16_are_rounded_once(kind, sizes, rng):
+    batch, queries, keys = sizes[:3]
+    masks = {
+        "added": rng.normal(size=(queries, keys)),
+        "kept": (rng.random((batch, 1, keys)) > 0.3).astype("uint8"),
+        "lengths": rng.integers(1, keys + 1, (batch, queries)).astype("int32"),
+    }
+    arrays = [mx.nd.array(x).astype("bfloat16") for x in _operands(rng, sizes)]
+    attrs = {"mask_type": kind} if kind in masks else {"causal": kind == "causal"}
+    if kind in masks:
+        mask = masks[kind]
+        arrays.append(mx.nd.array(mask, dtype=mask.dtype) if kind != "added" else mx.nd.array(mask).astype("bfloat16"))
+    out = mx.nd.contrib.flash_attention(*arrays, **attrs)
+    assert out.dtype == arrays[0].dtype
+    floats = [x.astype("float32").asnumpy() if i < 3 or kind == "added" else x.asnumpy() for i, x in enumerate(arrays)]
+    expected = _reference(floats, {name: str(value) for name, value in attrs.items()})
+    np.testing.assert_allclose(out.astype("float32").asnumpy(), expected, rtol=2**-8, atol=1e-5)

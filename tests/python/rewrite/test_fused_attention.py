@@ -252,7 +252,7 @@ LEFT_ALONE = {
         [QUERY, KEY, VALUE],
     ),
     "few keys": (_plain, [(2, 70, 16), (2, 9, 16), (2, 9, 16)]),
-    "one query": (_plain, [(2, 1, 16), (2, 500, 16), (2, 500, 16)]),
+    "some queries": (_plain, [(2, 17, 16), (2, 500, 16), (2, 500, 16)]),
     "long vectors": (_plain, [(2, 70, 256), (2, 91, 256), (2, 91, 256)]),
     "mask under the temperature": (
         lambda F, q, k, v, m: F.batch_dot(F.softmax(_scores(F, q, k) + m, temperature=2), v),
@@ -283,3 +283,35 @@ def test_a_query_whose_keys_are_all_masked_gives_zeros(rng):
     net.hybridize()
     out = net(*_arrays(rng, [QUERY, KEY, VALUE], "float32"), mx.nd.array(mask)).asnumpy()
     assert (out[:, 5] == 0).all() and np.isfinite(out).all()
+
+
+ONE = (2, 1, 16)
+FEW_QUERIES = {
+    "plain": (_plain, [ONE, KEY, VALUE]),
+    "few keys": (_plain, [ONE, (2, 5, 16), (2, 5, 24)]),
+    "long vectors": (_plain, [(2, 1, 256), (2, 91, 256), (2, 91, 256)]),
+    "masked": (_masked, [ONE, KEY, VALUE, (1, 1, 91)]),
+    "lengths": (_shortened, [ONE, KEY, VALUE, np.array([[7], [91]], "int32")]),
+    "two queries": (_plain, [(2, 2, 16), KEY, VALUE]),
+    "heads": (_heads, [(2, 1, 48), (2, 91, 48), (2, 91, 72)]),
+    "heads with masks": (_heads_masked, [(2, 1, 48), (2, 91, 48), (2, 91, 72), (6, 1, 91)]),
+    "heads of four axes": (_heads_of_four_axes, [(2, 1, 48), (2, 91, 48), (2, 91, 72), (2, 1, 1, 91)]),
+}
+
+
+@pytest.mark.parametrize("case", FEW_QUERIES)
+def test_few_queries_are_fused_for_prediction_alone(case, rng):
+    function, inputs = FEW_QUERIES[case]
+    arrays = _arrays(rng, inputs, "float32")
+    net = Function(function)
+    expected = net(*arrays).asnumpy()
+    net.hybridize()
+    np.testing.assert_allclose(net(*arrays).asnumpy(), expected, rtol=1e-5, atol=1e-5)
+    assert _is_fused(net)
+    for array in arrays[:3]:
+        array.attach_grad()
+    trained = Function(function)
+    trained.hybridize()
+    with autograd.record():
+        trained(*arrays).sum().backward()
+    assert not _is_fused(trained)
