@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _tracing, symbol
+from .. import _core, _tracing, symbol
 from .._control_flow import nests
 from ..errors import FileError, HybridNetError, ParamError, UnsupportedError
 from ..ndarray import NDArray
@@ -260,7 +260,10 @@ class SymbolBlock(HybridBlock):
             feeds.update({name: scope.variable(param) for name, param in self._params.items()})
         used = set(self._outputs.list_inputs())
         out = self._outputs(**{name: value for name, value in feeds.items() if name in used})
-        return nests.restore(self._out_nest, out)
+        count = len(self._outputs.list_outputs())  # a traced array cannot be iterated
+        return nests.restore(
+            self._out_nest, [out] if count == 1 else [_core.symbol_output(out, i) for i in range(count)]
+        )
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError("SymbolBlock runs its graph; it has no hybrid_forward()", fix="call the block")

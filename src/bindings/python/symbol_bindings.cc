@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "casters.h"
+#include "control_bodies.h"
 #include "graph/control/closed_body.h"
 #include "hybridnet/graph.h"
 #include "hybridnet/imperative.h"
@@ -101,6 +102,8 @@ class Substitution {
     if (inputs == node.inputs && control == node.control) return;
     NodePtr copy = copy_of(node, std::move(inputs));
     copy->control = std::move(control);
+    note_made_node(copy);  // by a block made of Symbols, the copy may be part of a loop's body
+    infer_made_node(*copy);
     copies_[&node] = std::move(copy);
   }
 
@@ -134,6 +137,7 @@ Symbol renamed(const Symbol& symbol, const std::string& name) {
   copy->name = name;
   copy->control = node.control;
   copy->specs = node.specs;
+  note_made_node(copy);
   Symbol result;
   for (const NodeEntry& e : symbol.outputs) result.outputs.push_back({copy, e.index});
   return result;
