@@ -444,7 +444,7 @@ Ref<Compilation> link_compilation(const RewrittenGraphs& rewritten, const GraphD
   const PipelineScope scope = scope_of(options, &call->report, left_out(signature.device));
   Plan::Options forward = options.for_plan(signature.device);
   forward.num_residuals = rewritten.num_residuals;
-  forward.frozen_weights = !differentiated && !signature.train && !options.weights_change;
+  forward.frozen_weights = !differentiated && !signature.train;
   forward.atomic = definition.atomic;
   forward.first_of = all_apart(definition.outputs.size());
   if (!differentiated) forward.donated = definition.donated;

@@ -55,10 +55,9 @@ struct CompileOptions : CallOptions {
 
   Query query = Query::parse("");
   RematPolicy remat_policy;
-  bool weights_change = false;  // also between calls for prediction: copies in other forms would be stale soon
-  bool wakes_team = true;       // the team sleeps when a call begins
-  Ref<ArenaPool> arenas;        // shared by all signatures
-  Ref<KernelStore> kernels;     // shared by all signatures and by copies of the function; null: none
+  bool wakes_team = true;    // the team sleeps when a call begins
+  Ref<ArenaPool> arenas;     // shared by all signatures
+  Ref<KernelStore> kernels;  // shared by all signatures and by copies of the function; null: none
 };
 
 // One term of a gradient that is zero except for some rows: output `values` of the backward plan holds these rows,

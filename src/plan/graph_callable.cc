@@ -129,7 +129,6 @@ GraphCallable::GraphCallable(GraphDefinition definition, CompileOptions options)
   if (options_.name.empty()) options_.name = "CachedOp";
   expected_heads_ = &known_heads_.emplace_back();
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
-  options_.weights_change = options_.weights_change || !definition_.updates.empty();
   if (definition_.checked && !options_.kernels) options_.kernels = make_ref<KernelStore>();
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.roots())) {

@@ -628,7 +628,7 @@ class PlanBuilder {
     context.out_format = out_format;
     context.device = plan.options_.device;
     context.train = graph_.train();
-    context.frozen_weights = plan.options_.frozen_weights;
+    context.frozen_weights = has_frozen_weights(node);
     context.may_round_more = may_round_more(node);
     LinkedNode linked;
     try {
@@ -658,6 +658,26 @@ class PlanBuilder {
     specs.insert(specs.end(), node.specs.begin(), node.specs.end());
     plan.linked_->steps.push_back(
         {node.op, std::move(linked.kernel), node.params, std::move(specs), node.name, node.block, node.where});
+  }
+
+  // Packing pays for weights that stay from run to run: not for those that this plan writes.
+  bool has_frozen_weights(const Node& node) const {
+    if (!plan_->options_.frozen_weights) return false;
+    if (graph_.writebacks().empty() || !node.subgraphs.empty()) return true;
+    return std::none_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& input) {
+      return &input != &node.inputs.front() && shows_written_input(input);
+    });
+  }
+
+  // True for an input that the plan writes, for a new value that is placed in the memory of one, and for a conversion
+  // of either.
+  bool shows_written_input(NodeEntry entry) const {
+    while (true) {
+      const PlanStorage& storage = *storage_by_root_.at(root(entry));
+      if (storage.kind == Kind::kInput) return is_written(storage.index);
+      if (entry.node->inputs.size() != 1) return false;
+      entry = entry.node->inputs.front();
+    }
   }
 
   struct LinkedNode {

@@ -150,3 +150,38 @@ def test_the_limit_holds_and_changes_no_bit(tmp_path):
         )
         outputs.append(np.load(path))
     np.testing.assert_array_equal(outputs[0], outputs[1])
+
+
+def dense(x, weight):
+    return mx.sym.FullyConnected(x, weight, num_hidden=UNITS, no_bias=True)
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_function_with_updates_packs_the_weights_that_stay(atomic, rng, before):
+    weight = mx.shared(rng.normal(size=(UNITS, UNITS)).astype("float32"))
+    calls = mx.shared(np.zeros(1, "float32"))
+    x = mx.sym.var("x")
+    function = mx.function([x], dense(x, weight), updates={calls: calls + 1}, atomic=atomic)
+    data = rng.normal(size=(8, UNITS)).astype("float32")
+    for factor in (1, 1, 3):
+        weight.set_value(weight.get_value() * factor)
+        expected = data.astype("float64") @ weight.get_value().asnumpy().astype("float64").T
+        np.testing.assert_allclose(function(nd.array(data)).asnumpy(), expected, rtol=1e-4, atol=1e-4)
+        assert kept() > before
+    assert calls.get_value().asnumpy() == [3]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+@pytest.mark.parametrize("form", ["the old value", "the new value", "a copy of the old value"])
+def test_a_function_reads_no_stale_copy_of_a_weight_that_it_updates(form, atomic, rng):
+    weight = mx.shared(rng.normal(size=(UNITS, UNITS)).astype("float32"))
+    x = mx.sym.var("x")
+    new = weight * 0.5 + 0.01
+    used = {"the old value": weight, "the new value": new, "a copy of the old value": mx.sym.identity(weight)}[form]
+    function = mx.function([x], dense(x, used), updates={weight: new}, atomic=atomic)
+    data = rng.normal(size=(8, UNITS)).astype("float32")
+    for _ in range(4):
+        old = weight.get_value().asnumpy().astype("float64")
+        matrix = old * 0.5 + 0.01 if form == "the new value" else old
+        np.testing.assert_allclose(function(nd.array(data)).asnumpy(), data @ matrix.T, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(weight.get_value().asnumpy(), old * 0.5 + 0.01, rtol=1e-6, atol=1e-7)
