@@ -23,6 +23,7 @@ Replacement neutral_term(Graph& graph, Node& node);
 Replacement shorten_views(Graph& graph, Node& node);
 Replacement join_reshapes(Graph& graph, Node& node);
 Replacement join_transposes(Graph& graph, Node& node);
+Replacement transpose_of_ones(Graph& graph, Node& node);
 Replacement join_casts(Graph& graph, Node& node);
 Replacement join_slices(Graph& graph, Node& node);
 Replacement split_of_join(Graph& graph, Node& node);

@@ -1,17 +1,33 @@
 // Chains of reshapes and of transposes: a chain that leads back to its start disappears, another one becomes one node.
 #include <algorithm>
+#include <numeric>
 
 #include "passes/attributes.h"
 #include "passes/borders.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
 
+const OpRef kSwapAxis{"SwapAxis"}, kSqueeze{"squeeze"}, kExpandDims{"expand_dims"};
+
 bool is_reshaping(const Node& node) { return node.op && node.op->is_view && node.specs.size() == 1; }
+
+std::vector<int64_t> swapped_axes(const Node& node, int ndim) {
+  std::vector<int64_t> axes(static_cast<size_t>(ndim));
+  std::iota(axes.begin(), axes.end(), 0);
+  const auto axis = [&](const char* name) {
+    const int64_t number = integer_attribute(node, name, 0);
+    return static_cast<size_t>(number < 0 ? number + ndim : number);
+  };
+  std::swap(axes[axis("dim1")], axes[axis("dim2")]);
+  return axes;
+}
 
 std::vector<int64_t> transposed_axes(const Graph& graph, const Node& node) {
   const int ndim = graph.spec(node.inputs[0]).shape.ndim();
+  if (node.op == &kSwapAxis.op()) return swapped_axes(node, ndim);
   std::vector<int64_t> axes;
   const AttrValue given = attribute(node, "axes");
   if (const auto* list = std::get_if<AttrValue::List>(&given.value)) {
@@ -77,6 +93,27 @@ Replacement join_transposes(Graph& graph, Node& node) {
   AttrValue::List list(all.begin(), all.end());
   return replace_with(
       {graph.add(*node.op, make_params(*node.op, nullptr, {{"axes", AttrValue(list)}}), {start}, &node), 0});
+}
+
+// A transpose that moves only axes of size 1, such as that of a decoder's single query, is a view. The nodes name no
+// other size, so they serve every other one.
+Replacement transpose_of_ones(Graph& graph, Node& node) {
+  if (graph.format(node.inputs[0]) != Format::kPlain || graph.format({NodePtr(&node), 0}) != Format::kPlain)
+    return no_change();
+  const std::vector<int64_t> axes = transposed_axes(graph, node);
+  const Shape& from = graph.spec(node.inputs[0]).shape;
+  std::vector<int64_t> moved;
+  for (const int64_t axis : axes)
+    if (from[static_cast<int>(axis)] != 1) moved.push_back(axis);
+  if (moved.empty() || moved.size() == axes.size() || !std::is_sorted(moved.begin(), moved.end())) return no_change();
+  Tuple ones = Tuple::scalar();
+  for (int i = 0; i < from.ndim(); ++i)
+    if (from[i] == 1) ones.push_back(i);
+  NodeEntry value = emit(graph, kSqueeze, {node.inputs[0]}, {{"axis", ones.str()}}, &node);
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (from[static_cast<int>(axes[i])] == 1)
+      value = emit(graph, kExpandDims, {value}, {{"axis", std::to_string(i)}}, &node);
+  return replace_with(value);
 }
 
 }  // namespace hybridnet::passes

@@ -647,6 +647,13 @@ const std::map<std::string, RuleExample>& rule_examples() {
                       kRows);
         },
         [] { return of_x([](auto& x) { return use("relu", {transposed(x, "(1, 0, 2)")}); }, kRows); }}},
+      {"transpose_of_ones",
+       {[] {
+          return of_x([](auto& x) { return use("relu", {transposed(x, "(0, 2, 1, 3)")}); }, float32({2, 1, 3, 4}));
+        },
+        [] {
+          return of_x([](auto& x) { return use("relu", {transposed(x, "(1, 0, 3, 2)")}); }, float32({2, 1, 3, 4}));
+        }}},
       {"join_reshapes",
        {[] { return of_x([](auto& x) { return reshaped(reshaped(use("tanh", {x}), "(2, 2)"), "(4, 1)"); }); },
         [] { return of_x([](auto& x) { return reshaped(reshaped(use("tanh", {x}), "(2, 2)"), "(0, 1, -1)"); }); }}},
