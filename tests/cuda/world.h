@@ -107,6 +107,7 @@ struct Event {
 struct Counters {
   int64_t launches = 0, bytes_in = 0, bytes_out = 0, allocations = 0, faults = 0, live_allocations = 0, live_bytes = 0;
   int64_t graph_launches = 0, nodes_set = 0, live_graphs = 0;
+  int64_t products = 0, tf32_products = 0, product_choices = 0, live_blas_objects = 0;
 };
 
 struct World {
