@@ -50,6 +50,8 @@ struct Environment {
   std::string cuda_path;    // HYBRIDNET_CUDA_PATH: folders of CUDA's libraries, separated by colons; searched first
   bool cuda_sync = false;   // HYBRIDNET_CUDA_SYNC: each kernel of a GPU is waited for, so that errors name it
   bool cuda_graphs = true;  // HYBRIDNET_CUDA_GRAPHS: a plan that repeats its kernels on a GPU runs as CUDA graphs
+  // HYBRIDNET_CUDA_LIBRARIES: the optional libraries of a GPU that are used, with commas between; 0: none, 1: all
+  bool cuda_cublas_lt = true;  // cublaslt
   // HYBRIDNET_GPU_FALLBACK: warn | error | ignore; operators of a GPU that run on the CPU, with copies
   std::string gpu_fallback = "warn";
   // The place of this process in a group of processes, as launchers set it (docs/distributed.md):

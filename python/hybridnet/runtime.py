@@ -133,7 +133,10 @@ def gpus() -> list[str]:
 
 
 def gpu_libraries() -> dict[str, str]:
-    """Returns the version and file of each library that GPUs need: the driver and NVRTC; empty without a GPU."""
+    """Returns the version and file of each library of GPUs, or why it is not used; empty without a GPU.
+
+    The driver and NVRTC, which GPUs need, and cuBLASLt, which is optional.
+    """
     return dict(_core.gpu_libraries())
 
 

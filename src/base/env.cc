@@ -67,6 +67,26 @@ std::string read_choice(const char* name, std::initializer_list<std::string_view
   return read_choice(name, std::span(choices.begin(), choices.size()), otherwise);
 }
 
+// Whether a variable lists a name: names with commas between, 0 for none of them, 1 for all, as if it is unset.
+bool read_names(const char* name, std::initializer_list<std::string_view> known, std::string_view wanted) {
+  const std::string_view text = read(name);
+  if (text.empty() || text == "1") return true;
+  if (text == "0") return false;
+  bool found = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view one = text.substr(begin, end - begin);
+    if (std::find(known.begin(), known.end(), one) == known.end()) {
+      std::string listed = "0, 1, or names with commas between:";
+      for (const std::string_view each : known) listed += " " + std::string(each);
+      throw_bad_value(name, listed, text);
+    }
+    found = found || one == wanted;
+    begin = end + 1;
+  }
+  return found;
+}
+
 // Kernels use the value from the load of the library, so a different later value is an error.
 std::string max_isa() {
   std::string word = read_choice("HYBRIDNET_MAX_ISA", kIsaWords, "");
@@ -189,6 +209,7 @@ Environment read_environment() {
   env.cuda_path = read("HYBRIDNET_CUDA_PATH");
   env.cuda_sync = read_bool("HYBRIDNET_CUDA_SYNC");
   env.cuda_graphs = read_bool("HYBRIDNET_CUDA_GRAPHS", true);
+  env.cuda_cublas_lt = read_names("HYBRIDNET_CUDA_LIBRARIES", {"cublaslt"}, "cublaslt");
   env.gpu_fallback = read_choice("HYBRIDNET_GPU_FALLBACK", {"warn", "error", "ignore"}, "warn");
   read_group(env);
   env.path = read("PATH");

@@ -54,6 +54,7 @@ void CudaBackend::release(int index) noexcept {
   for (const auto& [owner, stream] : streams_)
     if (owner == index) driver_->stream_synchronize(stream);
   free_graphs_of(index);
+  if (products_) products_->release(index);
   device.staging->release();
   for (const auto& [owner, event] : events_)
     if (owner == index) driver_->event_destroy(event);
@@ -255,7 +256,8 @@ std::unique_ptr<device::Backend> make_cuda_backend(std::string* why_none) {
                             .library_folders = env.cuda_path,
                             .image_folder = image_folder(),
                             .synchronous = env.cuda_sync,
-                            .graphs = env.cuda_graphs},
+                            .graphs = env.cuda_graphs,
+                            .cublas_lt = env.cuda_cublas_lt},
                            why_none);
 }
 

@@ -17,8 +17,10 @@
 #include "cuda/driver_graph.h"
 #include "cuda/image_cache.h"
 #include "cuda/nvrtc.h"
+#include "cuda/products.h"
 #include "cuda/staging.h"
 #include "device/backend.h"
+#include "device/library_product.h"
 
 namespace hybridnet::cuda {
 
@@ -28,9 +30,10 @@ struct BackendOptions {
   std::string image_folder;     // compiled kernels; empty: none are kept
   bool synchronous = false;     // HYBRIDNET_CUDA_SYNC: launch() waits for the kernel
   bool graphs = true;           // HYBRIDNET_CUDA_GRAPHS
+  bool cublas_lt = true;        // HYBRIDNET_CUDA_LIBRARIES
 };
 
-class CudaBackend final : public device::Backend {
+class CudaBackend final : public device::Backend, public device::ProductLibrary {
  public:
   // driver: initialized, with this number of devices.
   CudaBackend(std::unique_ptr<const Driver> driver, int num_devices, BackendOptions options);
@@ -72,6 +75,9 @@ class CudaBackend final : public device::Backend {
   void launch(Graph graph, Stream stream) override;
   void free_graph(Graph graph) noexcept override;
 
+  std::shared_ptr<const Plan> plan(const device::ProductCall& call) override;
+  void multiply(const Plan& plan, const device::ProductCall& call, void* workspace, Stream stream) override;
+
   device::UserImage compile(const device::UserSource& source, std::string_view architecture) override;
   Function find_function(Module module, const char* entry) override;
   std::optional<std::vector<size_t>> parameter_bytes(Function function) override;
@@ -95,7 +101,9 @@ class CudaBackend final : public device::Backend {
   const std::string& source_key();
   [[noreturn]] void throw_launch_failure(Result result, const char* failed, Function function,
                                          const device::Geometry& geometry);
-  void wait_for_launch(StreamHandle stream, Function function, const device::Geometry& geometry);
+  Result wait_unless_recording(StreamHandle stream);
+  Products* products();
+  std::string about_products();
   int current_device() const;  // this thread's; after use_some_device()
   void release(int device) noexcept;
 
@@ -109,6 +117,9 @@ class CudaBackend final : public device::Backend {
 
   std::mutex compiler_mutex_;  // guards the next member; loading a compiler must not stop launches
   std::unique_ptr<Compiler> compiler_;
+  std::once_flag products_once_;
+  std::unique_ptr<Products> products_;  // null: there is no cuBLASLt, and the next member says why
+  std::string why_no_products_;
   std::once_flag source_key_once_;
   std::string source_key_;
   std::mutex mutex_;                                   // guards the members below, and the contexts

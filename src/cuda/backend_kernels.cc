@@ -40,6 +40,7 @@ std::vector<std::pair<std::string, std::string>> CudaBackend::libraries() {
   } catch (const Error& missing) {
     found.emplace_back("NVRTC", missing.fields().message);
   }
+  found.emplace_back(kCublasLt.title, about_products());
   return found;
 }
 
@@ -128,17 +129,17 @@ void CudaBackend::launch(Function function, const device::Geometry& geometry, St
                                         block[1], block[2], 0, on, parameters, nullptr);
   if (result != kSuccess) [[unlikely]]
     throw_launch_failure(result, driver_->launch.name, function, geometry);
-  if (options_.synchronous) [[unlikely]]
-    wait_for_launch(on, function, geometry);
+  if (!options_.synchronous) [[likely]]
+    return;
+  if (const Result waited = wait_unless_recording(on); waited != kSuccess)
+    throw_launch_failure(waited, driver_->stream_synchronize.name, function, geometry);
 }
 
 // A stream that records a graph cannot be waited for: nothing runs yet.
-void CudaBackend::wait_for_launch(StreamHandle stream, Function function, const device::Geometry& geometry) {
+Result CudaBackend::wait_unless_recording(StreamHandle stream) {
   int status = 0;
   if (driver_->is_capturing) call(driver_->is_capturing, stream, &status);
-  if (status != 0) return;
-  if (const Result result = driver_->stream_synchronize(stream); result != kSuccess)
-    throw_launch_failure(result, driver_->stream_synchronize.name, function, geometry);
+  return status != 0 ? kSuccess : driver_->stream_synchronize(stream);
 }
 
 }  // namespace hybridnet::cuda

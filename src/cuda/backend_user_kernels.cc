@@ -92,7 +92,8 @@ void CudaBackend::launch(Function function, const device::Geometry& geometry, ui
   if (result != kSuccess) [[unlikely]]
     throw_launch_failure(result, driver_->launch.name, function, geometry);
   if (options_.synchronous) [[unlikely]]
-    wait_for_launch(on, function, geometry);
+    if (const Result waited = wait_unless_recording(on); waited != kSuccess)
+      throw_launch_failure(waited, driver_->stream_synchronize.name, function, geometry);
 }
 
 }  // namespace hybridnet::cuda

@@ -1,7 +1,5 @@
 #include "cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -119,37 +117,18 @@ class OwnedProgram {
 }  // namespace
 
 std::unique_ptr<Compiler> Compiler::load(const std::vector<std::string>& files, std::string* why_none) {
-  std::string failures;
-  for (const std::string& file : files) {
-    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      // A missing file is expected in most places; a file that exists and cannot be loaded is worth a word.
-      const char* const text = dlerror();
-      const std::string_view reason = text ? text : "no reason is known";
-      if (reason.find("No such file") == std::string_view::npos) failures += "; " + std::string(reason);
-      continue;
-    }
-    std::unique_ptr<Compiler> compiler(new Compiler);
-    find_all(library, compiler->nvrtc_.table());
-    if (const Symbol* missing = first_missing(compiler->nvrtc_.table())) {
-      failures += "; " + file + " lacks the function " + missing->name;
-      continue;
-    }
-    compiler->file_ = file;
-    compiler->describe(file == stand_in_library());
-    return compiler;
-  }
-  *why_none = "no NVRTC was found among " + std::to_string(files.size()) + " places, of which the first is " +
-              (files.empty() ? "none" : files.front()) + failures;
-  return nullptr;
+  std::unique_ptr<Compiler> compiler(new Compiler);
+  const std::string file = load_first(kNvrtc, files, compiler->nvrtc_.table(), why_none);
+  if (file.empty()) return nullptr;
+  compiler->file_ = file_of(compiler->nvrtc_.version, file);
+  compiler->describe(file == stand_in_library());
+  return compiler;
 }
 
 void Compiler::describe(bool is_stand_in) {
   int major = 0, minor = 0, count = 0;
   call(nvrtc_.version, &major, &minor);
   version_ = std::to_string(major) + "." + std::to_string(minor);
-  Dl_info info;
-  if (dladdr(nvrtc_.version.address, &info) != 0 && info.dli_fname) file_ = info.dli_fname;
   if (!is_stand_in) identity_ = nvrtc_identity(file_);
   if (identity_.empty()) identity_ = version_;
   if (!nvrtc_.architecture_count || !nvrtc_.architectures) return;

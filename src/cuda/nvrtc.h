@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda/library_files.h"
 #include "cuda/symbol.h"
 #include "device/backend.h"
 
@@ -84,9 +85,9 @@ class Compiler {
   std::vector<int> architectures_;  // ascending; empty: the library does not say
 };
 
-// Files that may be an NVRTC, the best first: for the stand-in driver its library; else those of HYBRIDNET_CUDA_PATH,
-// of pip's packages beside ours, and of the system. A compiler that is newer than the driver (1000 * major + 10 *
-// minor) comes after older ones, because the driver may not read its images.
+inline constexpr LibraryName kNvrtc{"NVRTC", "libnvrtc.so", "cuda_nvrtc"};
+// Places where an NVRTC may be, as library_files() orders them. A compiler that is newer than the driver (1000 * major
+// + 10 * minor) comes after older ones, because the driver may not read its images.
 std::vector<std::string> nvrtc_files(const std::string& driver, const std::string& folders, int driver_version);
 
 // The name and the size of a library's file, which differ between releases; empty if there is no such file.

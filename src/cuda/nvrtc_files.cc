@@ -1,49 +1,16 @@
 // Places where an NVRTC may be.
 #include <sys/stat.h>
 
-#include <sstream>
-
 #include "cuda/nvrtc.h"
 #include "cuda/stand_in.h"
 
 namespace hybridnet::cuda {
-namespace {
-
-// pip's folder of a CUDA version, below site-packages.
-std::string pip_folder(int major) {
-  return major >= 13 ? "nvidia/cu" + std::to_string(major) + "/lib/" : "nvidia/cuda_nvrtc/lib/";
-}
-
-// The folders of a path, each with a slash at the end; relative ones are left out, as they change with the process.
-std::vector<std::string> split_path(const std::string& folders) {
-  std::vector<std::string> split;
-  std::istringstream rest(folders);
-  for (std::string folder; std::getline(rest, folder, ':');) {
-    if (folder.empty() || folder[0] != '/') continue;
-    if (folder.back() != '/') folder += '/';
-    split.push_back(folder);
-  }
-  return split;
-}
-
-}  // namespace
 
 std::vector<std::string> nvrtc_files(const std::string& driver, const std::string& folders, int driver_version) {
-  if (driver == kStandIn) return {stand_in_library()};
-  std::vector<int> majors = {13, 12};
-  if (driver_version < 13000) majors = {12, 13};
-  std::vector<std::string> files;
-  for (const int major : majors) {
-    const std::string name = "libnvrtc.so." + std::to_string(major);
-    for (const std::string& folder : split_path(folders))
-      for (const std::string& below : {std::string(), pip_folder(major), std::string("lib64/"), std::string("lib/")})
-        files.push_back(folder + below + name);
-    // libhybridnet.so is in site-packages/hybridnet.
-    if (const std::string own = folder_of_this_library(); !own.empty())
-      files.push_back(own + "../" + pip_folder(major) + name);
-    files.push_back(name);
-  }
-  files.push_back("libnvrtc.so");
+  std::vector<int> versions = {13, 12};
+  if (driver_version < 13000) versions = {12, 13};
+  std::vector<std::string> files = library_files(kNvrtc, driver, folders, versions);
+  if (driver != kStandIn) files.push_back(kNvrtc.file);
   return files;
 }
 

@@ -7,7 +7,7 @@
 
 namespace hybridnet::cuda {
 
-using Result = int;  // CUresult, nvrtcResult; 0 is success
+using Result = int;  // CUresult, nvrtcResult, cublasStatus_t; 0 is success
 
 enum class Need : uint8_t { kRequired, kOptional };
 
@@ -21,8 +21,8 @@ struct Symbol {
 // A function of a table. Callable when it has an address.
 template <class Signature>
 class Function;
-template <class... Parameters>
-class Function<Result(Parameters...)> : public Symbol {
+template <class Returned, class... Parameters>
+class Function<Returned(Parameters...)> : public Symbol {
  public:
   Function(std::vector<Symbol*>& table, const char* name, int since, Need need = Need::kRequired)
       : Symbol{name, since, need} {
@@ -30,8 +30,8 @@ class Function<Result(Parameters...)> : public Symbol {
   }
   Function(const Function&) = delete;
   explicit operator bool() const { return address != nullptr; }
-  Result operator()(Parameters... arguments) const {
-    return reinterpret_cast<Result (*)(Parameters...)>(address)(arguments...);
+  Returned operator()(Parameters... arguments) const {
+    return reinterpret_cast<Returned (*)(Parameters...)>(address)(arguments...);
   }
 };
 

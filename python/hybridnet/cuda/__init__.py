@@ -10,10 +10,11 @@ from __future__ import annotations
 from .. import _core
 from .._public_names import dir_of
 from ..context import Context, current_context
+from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ._raw_kernel import RawKernel
 
-__all__ = ["RawKernel", "StreamHandle", "is_available", "memory_statistics", "stream", "synchronize"]
+__all__ = ["RawKernel", "StreamHandle", "allow_tf32", "is_available", "memory_statistics", "stream", "synchronize"]
 
 
 class StreamHandle(int):
@@ -48,6 +49,20 @@ def stream(ctx: Context | str | None = None) -> StreamHandle:
     a missing GPU.
     """
     return StreamHandle(_core.gpu_stream(_device(ctx, "stream")))
+
+
+def allow_tf32(allow: bool = True) -> bool:
+    """Sets whether products of float32 may round their factors to TF32, and returns the setting before.
+
+    TF32 keeps 10 of the 23 bits after the leading one, which makes large products several times faster on GPUs since
+    sm_80. A setting of the process, False at first: operators that were called before keep theirs, so this waits for
+    them, and raises the error of one that failed. It concerns products that a library computes
+    (``mx.runtime.gpu_libraries()``), not the kernels of HybridNet. Raises TypeError if allow is not a bool.
+    """
+    if not isinstance(allow, bool):
+        raise HybridNetTypeError("cuda.allow_tf32: allow", expected="True or False", given=repr(allow))
+    _core.wait_all()
+    return _core.allow_reduced_float32(allow)
 
 
 def synchronize(ctx: Context | str | None = None) -> None:

@@ -5,9 +5,11 @@
 
 #include "casters.h"
 #include "device/backend.h"
+#include "device/library_product.h"
 #include "device/program.h"
 #include "device/stream.h"
 #include "kernels/elementwise/device_map.h"
+#include "kernels/product/device_product.h"
 
 namespace hybridnet::python {
 namespace {
@@ -59,7 +61,10 @@ void bind_devices(py::module_& m) {
         device::Backend* const backend = device::backend();
         return backend == nullptr ? std::vector<std::pair<std::string, std::string>>{} : backend->libraries();
       },
-      "(name, version and file) of the libraries in use; nothing without a GPU. Loads the compiler of kernels.");
+      "(name, version and file) of the libraries in use; nothing without a GPU. Loads them.");
+  m.def("allow_reduced_float32", &device::allow_reduced_float32, py::arg("allow"), "Returns the setting before.");
+  m.def("set_least_library_steps", &kernels::on_device::set_least_library_steps, py::arg("steps"),
+        "Products of at least this size go to a library; returns the size before. For tests and measurements.");
   m.def("kernel_headers", [] {
     py::dict texts;
     for (const device::HeaderText& header : device::kernel_headers())

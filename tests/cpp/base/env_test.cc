@@ -15,8 +15,9 @@ class EnvironmentDeathTest : public testing::Test {
  protected:
   EnvironmentDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   ~EnvironmentDeathTest() override {
-    for (const char* name : {"HYBRIDNET_ENGINE_TYPE", "MXNET_ENGINE_TYPE", "HYBRIDNET_NUM_THREADS",
-                             "HYBRIDNET_INLINE_LIMIT_US", "HYBRIDNET_POOL_LIMIT_MB", "HYBRIDNET_ON_REWRITE"}) {
+    for (const char* name :
+         {"HYBRIDNET_ENGINE_TYPE", "MXNET_ENGINE_TYPE", "HYBRIDNET_NUM_THREADS", "HYBRIDNET_INLINE_LIMIT_US",
+          "HYBRIDNET_POOL_LIMIT_MB", "HYBRIDNET_ON_REWRITE", "HYBRIDNET_CUDA_LIBRARIES"}) {
       unsetenv(name);
     }
   }
@@ -37,6 +38,15 @@ TEST_F(EnvironmentDeathTest, ReadsWhatIsSet) {
   EXPECT_EXIT(exit_with(environment().num_threads == 3 && environment().inline_limit_ns == 0 &&
                         environment().pool_reserve_mb == 64),
               testing::ExitedWithCode(0), "");
+}
+
+TEST_F(EnvironmentDeathTest, ReadsNamesOfLibraries) {
+  for (const char* all : {"", "1", "cublaslt"}) {
+    setenv("HYBRIDNET_CUDA_LIBRARIES", all, 1);
+    EXPECT_EXIT(exit_with(environment().cuda_cublas_lt), testing::ExitedWithCode(0), "");
+  }
+  setenv("HYBRIDNET_CUDA_LIBRARIES", "0", 1);
+  EXPECT_EXIT(exit_with(!environment().cuda_cublas_lt), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(EnvironmentDeathTest, OurNameForTheEngineWinsOverMXNets) {
@@ -62,6 +72,10 @@ TEST_F(EnvironmentDeathTest, BadValuesNameTheVariable) {
   setenv("HYBRIDNET_ON_REWRITE", "panic", 1);
   EXPECT_EXIT(print_environment_error(), testing::ExitedWithCode(3), "HYBRIDNET_ON_REWRITE: expected warn");
   unsetenv("HYBRIDNET_ON_REWRITE");
+  setenv("HYBRIDNET_CUDA_LIBRARIES", "cublaslt,cudnn9", 1);
+  EXPECT_EXIT(print_environment_error(), testing::ExitedWithCode(3),
+              "HYBRIDNET_CUDA_LIBRARIES: expected 0, 1, or names");
+  unsetenv("HYBRIDNET_CUDA_LIBRARIES");
   setenv("MXNET_ENGINE_TYPE", "Fast", 1);
   EXPECT_EXIT(print_environment_error(), testing::ExitedWithCode(3), "MXNET_ENGINE_TYPE: expected .* got 'Fast'");
 }

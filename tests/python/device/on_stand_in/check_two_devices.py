@@ -9,7 +9,8 @@ os.environ["HNSTANDIN_DEVICES"] = "2"  # read at the first use of a GPU
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import autograd, gluon
+import stand_in
+from hybridnet import _core, autograd, gluon
 from hybridnet.errors import HybridNetError
 from hybridnet.gluon import nn
 
@@ -32,6 +33,16 @@ def test_copies_go_from_gpu_to_gpu() -> None:
     target = mx.nd.zeros(VALUES.shape, ctx=DEVICES[0])
     there.copyto(target)
     np.testing.assert_array_equal(target.asnumpy(), VALUES + 1)
+
+
+def test_each_gpu_has_a_library_of_products() -> None:
+    before = _core.set_least_library_steps(0)
+    for ctx in DEVICES + DEVICES:
+        there = mx.nd.array(VALUES, ctx=ctx)
+        np.testing.assert_array_equal(mx.nd.dot(there, there, transpose_b=True).asnumpy(), VALUES @ VALUES.T)
+    _core.set_least_library_steps(before)
+    counters = stand_in.counters()
+    assert (counters["products"], counters["product_choices"]) == (4, 2)
 
 
 def test_gradients_go_back_to_the_first_gpu() -> None:
