@@ -22,6 +22,8 @@ _PACKAGES = (
     "cupy-cuda12x",
     "nvidia-cuda-nvrtc",
     "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cublas",
+    "nvidia-cublas-cu12",
 )
 _QUERY = "name,driver_version,compute_cap,clocks.max.sm,memory.total,memory.used,ecc.mode.current,mig.mode.current"
 
