@@ -257,5 +257,15 @@ TEST(CudaBackendDeathTest, CallsNoDriverOnceTheProcessEnds) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(CudaBackend, ComputesNoProductsWhenTheLibraryIsTurnedOff) {
+  std::string why;
+  const auto backend = make_cuda_backend(scripted_driver(), {.cublas_lt = false}, &why);
+  auto* const library = dynamic_cast<device::ProductLibrary*>(backend.get());
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(library->plan({.m = 64, .n = 64, .k = 1024, .lda = 1024, .ldb = 64, .ldc = 64}), nullptr);
+  EXPECT_EQ(backend->libraries().back(),
+            std::pair(std::string("cuBLASLt"), std::string("turned off by HYBRIDNET_CUDA_LIBRARIES")));
+}
+
 }  // namespace
 }  // namespace hybridnet::cuda

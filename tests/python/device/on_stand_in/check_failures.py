@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 
 import hybridnet as mx
 import numpy as np
 import pytest
 import stand_in
-from hybridnet import autograd, gluon
+from hybridnet import _core, autograd, gluon
 from hybridnet.errors import HybridNetError
 from hybridnet.gluon import nn
 
@@ -27,6 +28,15 @@ def step(net: gluon.Block, trainer: gluon.Trainer) -> float:
     return float(loss.asscalar())
 
 
+@pytest.fixture(params=["own kernels", "a library"])
+def products(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Products by kernels of ours, which these small ones have by default, or by cuBLASLt."""
+    before = _core.set_least_library_steps(0 if request.param == "a library" else 1 << 62)
+    yield
+    _core.set_least_library_steps(before)
+
+
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("mode", ["imperative", "hybridized"])
 def test_each_call_of_a_training_step_may_fail_once(mode: str) -> None:
     net = nn.HybridSequential()

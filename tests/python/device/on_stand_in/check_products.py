@@ -261,6 +261,18 @@ def test_an_error_of_the_workspace_is_out_of_memory() -> None:
     assert (mx.nd.dot(there, there, transpose_b=True).asnumpy() == 31).all()
 
 
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program with other settings."""
+    path = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_the_library_is_listed_and_can_be_turned_off() -> None:
     version, _, file = mx.runtime.gpu_libraries()["cuBLASLt"].partition(", ")
     assert version == "13.1.0"
@@ -269,17 +281,27 @@ def test_the_library_is_listed_and_can_be_turned_off() -> None:
         import hybridnet as mx, stand_in
         x = mx.nd.ones((4, 1024), ctx=mx.gpu(0))
         assert (mx.nd.dot(x, x, transpose_b=True).asnumpy() == 1024).all()
-        assert stand_in.counters()["products"] == 0
-        print(mx.runtime.gpu_libraries()["cuBLASLt"])
+        print(stand_in.counters()["products"], mx.runtime.gpu_libraries()["cuBLASLt"])
     """
-    run = [sys.executable, "-c", code]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "HYBRIDNET_CUDA_LIBRARIES": "0",
-    }
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "turned off by HYBRIDNET_CUDA_LIBRARIES\n", done.stderr
-    environment["HYBRIDNET_CUDA_LIBRARIES"] = "cublas"
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
-    assert "0, 1, or names with commas between: cublaslt" in done.stderr
+    done = run(code, HYBRIDNET_CUDA_LIBRARIES="0")
+    assert done.stdout == "0 turned off by HYBRIDNET_CUDA_LIBRARIES\n", done.stderr
+    done = run(code, HYBRIDNET_CUDA_LIBRARIES="cublaslt")
+    assert done.stdout.startswith("1 13.1.0"), done.stderr
+    assert "0, 1, or names with commas between: cublaslt" in run(code, HYBRIDNET_CUDA_LIBRARIES="cublas").stderr
+
+
+def test_a_product_that_is_waited_for_is_named_by_its_error() -> None:
+    code = """if True:
+        import hybridnet as mx, stand_in
+        x = mx.nd.ones((4, 1024), ctx=mx.gpu(0))
+        mx.nd.waitall()
+        stand_in.fail("cuStreamSynchronize:1:700")
+        try:
+            mx.nd.dot(x, x, transpose_b=True).wait_to_read()
+        except mx.errors.HybridNetError as error:
+            print(error)
+    """
+    done = run(code, HYBRIDNET_CUDA_SYNC="1")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700): float32 product (4, 1024) x (4, 1024) transposed" in done.stdout, (
+        done.stderr
+    )
