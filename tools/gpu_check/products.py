@@ -20,6 +20,7 @@ NEVER = 1 << 62  # steps: no product is so large
 # Differences relative to the largest magnitude: roundings of sums, and of a result in halves.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2}
 TF32_TOLERANCE = 5e-3
+OPERATORS = ("dot", "batch_dot", "FullyConnected", "_linalg_gemm", "_linalg_gemm2", "_npi_matmul")
 
 
 def check_products(options: Options) -> Outcome:
@@ -34,6 +35,7 @@ def check_products(options: Options) -> Outcome:
     worst = {dtype: max(_differences(dtype, size, outcome)) for dtype in TOLERANCE}
     outcome.rows["largest difference"] = {dtype: float(f"{value:.3g}") for dtype, value in worst.items()}
     _check_tf32(size, outcome)
+    _check_samples(outcome)
     outcome.line = "; ".join(f"{dtype} within {value:.2g}" for dtype, value in worst.items())
     if not options.stand_in:
         outcome.rows["us by our kernel, by cuBLASLt"] = times = _times()
@@ -102,6 +104,16 @@ def _check_tf32(size: int, outcome: Outcome) -> None:
         mx.cuda.allow_tf32(before)
     outcome.rows["largest difference"]["TF32"] = float(f"{difference:.3g}")
     outcome.expect(difference <= TF32_TOLERANCE, f"TF32 differs by {difference:.3g}")
+
+
+def _check_samples(outcome: Outcome) -> None:
+    """Values and gradients of operators against the CPU, with all of their products by the library."""
+    from .sample_worker import run_job
+
+    with _least_steps(0):
+        for name in OPERATORS:
+            answer = run_job(name, "float32")
+            outcome.expect(answer["kind"] != "WRONG", f"{name} by cuBLASLt: {answer['note']}")
 
 
 def _times() -> dict[str, tuple[float, float]]:

@@ -37,7 +37,7 @@ STEPS = (
     Step("sharing", "sharing:check_sharing", 40),
     Step("training", "training:check_training", 90),
     Step("graphs", "graphs:check_graphs", 50),
-    Step("products", "products:check_products", 20),
+    Step("products", "products:check_products", 24),
     Step("speed", "speed:measure", 50, measures=True),
     Step("networks", "networks:measure", 120, measures=True),
     Step("samples", "samples:check_samples", 240),
