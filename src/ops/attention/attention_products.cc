@@ -4,6 +4,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/memory/strided_copy.h"
+#include "kernels/product/device_product.h"
 #include "kernels/product/gemm.h"
 
 namespace hybridnet::ops {
@@ -23,6 +24,10 @@ template <typename T>
 void scores_of(const Projection& a, int64_t part_a, const T* pa, const Projection& b, int64_t part_b, const T* pb,
                double scale, T* out) {
   const kernels::GemmShape sizes{false, true, a.length, b.length, a.size, a.row(), b.row(), b.length};
+  if (device::current())
+    return kernels::on_device::gemm(sizes, dtype_of<T>::value, scale, pa + a.offset(0, part_a),
+                                    pb + b.offset(0, part_b), 0, out,
+                                    {a.matrices(), a.step(), b.step(), a.length * b.length});
   for_each_product(a.matrices(), a.length * b.length * a.size, [&](int64_t i) {
     kernels::gemm(sizes, static_cast<T>(scale), pa + a.offset(i, part_a), pb + b.offset(i, part_b), T(0),
                   out + i * a.length * b.length);
@@ -34,6 +39,9 @@ void mix_of(const T* scores, bool transpose, const Projection& v, int64_t part_v
             const Projection& o, int64_t part_o, T* out) {
   const kernels::GemmShape sizes{transpose, false,  o.length, v.size, v.length, transpose ? o.length : v.length,
                                  v.row(),   o.row()};
+  if (device::current())
+    return kernels::on_device::gemm(sizes, dtype_of<T>::value, scale, scores, pv + v.offset(0, part_v), 0,
+                                    out + o.offset(0, part_o), {v.matrices(), o.length * v.length, v.step(), o.step()});
   for_each_product(v.matrices(), o.length * v.length * v.size, [&](int64_t i) {
     kernels::gemm(sizes, static_cast<T>(scale), scores + i * o.length * v.length, pv + v.offset(i, part_v), T(0),
                   out + o.offset(i, part_o));

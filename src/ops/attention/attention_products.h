@@ -19,7 +19,8 @@ struct Projection {
       : length(s[0]), batch(s[1]), heads(heads), parts(parts), size(heads * parts > 0 ? s[2] / (heads * parts) : 0) {}
   int64_t matrices() const { return batch * heads; }
   int64_t row() const { return matrices() * parts * size; }
-  int64_t offset(int64_t matrix, int64_t part) const { return (matrix * parts + part) * size; }
+  int64_t step() const { return parts * size; }  // between matrices
+  int64_t offset(int64_t matrix, int64_t part) const { return matrix * step() + part * size; }
 };
 
 // out (batch * heads, length of a, length of b) = scale * a b^T, matrix by matrix.

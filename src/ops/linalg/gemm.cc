@@ -4,6 +4,7 @@
 #include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
+#include "kernels/product/device_product.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -96,6 +97,22 @@ struct Stack {
   }
 };
 
+// Matrices that lie one after the other are one batch; those whose rows alternate are a batch for each of `before`.
+template <typename T>
+void gemm_on_device(const Stack& s, double alpha, const T* a, const T* b, double beta, T* out) {
+  if (s.between == 0) return;
+  const kernels::GemmShape& z = s.sizes;
+  const int64_t a_size = z.m * z.k, b_size = z.k * z.n, out_size = z.m * z.n;
+  using Batch = kernels::on_device::ProductBatch;
+  if (s.between == 1)
+    return kernels::on_device::gemm(z, dtype_of<T>::value, alpha, a, b, beta, out,
+                                    Batch{s.before, a_size, b_size, out_size});
+  const Batch alternating{s.between, z.lda / s.between, z.ldb / s.between, z.ldc / s.between};
+  for (int64_t x = 0; x < s.before; ++x)
+    kernels::on_device::gemm(z, dtype_of<T>::value, alpha, a + x * a_size * s.between, b + x * b_size * s.between, beta,
+                             out + x * out_size * s.between, alternating);
+}
+
 template <typename T>
 void run_gemm(const GemmParams& p, const KernelArgs& args) {
   const Shape &a = *args.in[0].shape, &b = *args.in[1].shape;
@@ -115,8 +132,9 @@ void run_gemm(const GemmParams& p, const KernelArgs& args) {
                     out + x * out_step * s.between + y * out_row);
     }
   };
-  // Each product uses all cores, or the device.
-  if (s.before * s.between <= 2 || device::current()) return products(0, s.before * s.between);
+  if (device::current())
+    return gemm_on_device(s, p.alpha, args.in[0].as<T>(), args.in[1].as<T>(), has_c ? p.beta : 0, out);
+  if (s.before * s.between <= 2) return products(0, s.before * s.between);  // each product uses all cores
   parallel_for(s.before * s.between, 0.04 * static_cast<double>(work), products);
 }
 

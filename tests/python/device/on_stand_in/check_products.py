@@ -57,6 +57,25 @@ def test_samples_and_gradients_have_the_values_of_the_cpu(name: str) -> None:
 
 
 @pytest.mark.usefixtures("every_product")
+def test_many_matrices_are_one_product() -> None:
+    projections = values(5, 2, 3 * 4 * 6)  # (length, batch, heads * 3 * size)
+    a, b, c = values(2, 4, 3, 5), values(2, 5, 3, 6), values(2, 4, 3, 6)
+
+    def results(ctx: mx.Context) -> list[np.ndarray]:
+        there = mx.nd.array(projections, ctx=ctx)
+        scores = mx.nd.contrib.interleaved_matmul_selfatt_qk(there, heads=4)
+        mixed = mx.nd.contrib.interleaved_matmul_selfatt_valatt(there, scores, heads=4)
+        left, right, added = (mx.nd.array(x, ctx=ctx) for x in (a, b, c))
+        rows = mx.nd.linalg.gemm(left, right, added, alpha=2.0, beta=0.5, axis=1)  # a batch for each of the first axis
+        matrices = mx.nd.linalg.gemm2(left.transpose((0, 2, 1, 3)), right.transpose((0, 2, 1, 3)))
+        return [x.asnumpy() for x in (scores, mixed, rows, matrices)]
+
+    for found, expected in zip(results(GPU), results(mx.cpu()), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert products() == 1 + 1 + 2 + 1
+
+
+@pytest.mark.usefixtures("every_product")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_summed_in_float32(dtype: str) -> None:
     a, b, bias = (mx.nd.array(values(*shape), dtype=dtype) for shape in ((9, 40), (6, 40), (6,)))
