@@ -151,16 +151,17 @@ class Products::MatmulPlan final : public Plan {
         c_(library.layout_destroy) {}
 
   // False: the library has no algorithm.
-  bool prepare(const device::ProductCall& call, CublasLt::Handle handle) {
+  bool prepare(const device::ProductCall& call, OfDevice& device) {
     const Checked checked(library_, call);
-    handle_ = handle;
+    device_ = &device;
     describe(call, checked);
     Owned<CublasLt::Preference> preference(library_.preference_destroy);
     checked(library_.preference_create, preference.place());
     set_preference(preference.get(), call, checked);
     MatmulChoice choice;
     int found = 0;
-    const Result status = library_.choose(handle, descriptor_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+    const std::lock_guard lock(device.mutex);
+    const Result status = library_.choose(device.handle, descriptor_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
                                           preference.get(), 1, &choice, &found);
     if (status == kBlasNotSupported || (status == kSuccess && (found == 0 || choice.state != kSuccess))) return false;
     if (status != kSuccess) checked.fail(library_.choose.name, status);
@@ -173,13 +174,11 @@ class Products::MatmulPlan final : public Plan {
     const bool wide = call.dtype == DType::kFloat64;
     const double factors[] = {call.alpha, call.beta};
     const float narrow[] = {static_cast<float>(call.alpha), static_cast<float>(call.beta)};
-    const void *const alpha = wide ? static_cast<const void*>(factors) : narrow, *const beta =
-                                                                                     wide ? static_cast<const void*>(
-                                                                                                factors + 1)
-                                                                                          : narrow + 1;
-    Checked(library_, call)(library_.matmul, handle_, descriptor_.get(), alpha, call.b, b_.get(), call.a, a_.get(),
-                            beta, static_cast<const void*>(call.c), c_.get(), call.c, c_.get(), &algorithm_, workspace,
-                            static_cast<size_t>(workspace_bytes), stream);
+    const auto scalar = [&](int i) { return wide ? static_cast<const void*>(factors + i) : narrow + i; };
+    const std::lock_guard lock(device_->mutex);
+    Checked(library_, call)(library_.matmul, device_->handle, descriptor_.get(), scalar(0), call.b, b_.get(), call.a,
+                            a_.get(), scalar(1), static_cast<const void*>(call.c), c_.get(), call.c, c_.get(),
+                            &algorithm_, workspace, static_cast<size_t>(workspace_bytes), stream);
   }
 
  private:
@@ -219,7 +218,7 @@ class Products::MatmulPlan final : public Plan {
   }
 
   const CublasLt& library_;
-  CublasLt::Handle handle_ = nullptr;
+  OfDevice* device_ = nullptr;
   Owned<CublasLt::Descriptor> descriptor_;
   Owned<CublasLt::Layout> a_, b_, c_;  // the layouts of our operands
   MatmulAlgorithm algorithm_;
@@ -277,16 +276,18 @@ std::shared_ptr<const Products::Plan> Products::plan(const device::ProductCall& 
 // Under mutex_. Null: the library has no algorithm, which is kept like a plan.
 std::shared_ptr<const Products::Plan> Products::make(const device::ProductCall& call, int device) {
   auto made = std::make_shared<MatmulPlan>(library_);
-  if (!made->prepare(call, handle_of(device, call))) return nullptr;
+  if (!made->prepare(call, of_device(device, call))) return nullptr;
   return made;
 }
 
 // Under mutex_.
-CublasLt::Handle Products::handle_of(int device, const device::ProductCall& call) {
-  if (const auto known = handles_.find(device); known != handles_.end()) return known->second;
+Products::OfDevice& Products::of_device(int device, const device::ProductCall& call) {
+  if (const auto known = devices_.find(device); known != devices_.end()) return known->second;
   CublasLt::Handle handle = nullptr;
   Checked(library_, call)(library_.create, &handle);
-  return handles_.emplace(device, handle).first->second;
+  OfDevice& made = devices_[device];
+  made.handle = handle;
+  return made;
 }
 
 void Products::run(const Plan& plan, const device::ProductCall& call, void* workspace, StreamHandle stream) const {
@@ -295,10 +296,10 @@ void Products::run(const Plan& plan, const device::ProductCall& call, void* work
 
 void Products::release(int device) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto known = handles_.find(device);
-  if (known == handles_.end()) return;
-  library_.destroy(known->second);
-  handles_.erase(known);
+  const auto known = devices_.find(device);
+  if (known == devices_.end()) return;
+  library_.destroy(known->second.handle);
+  devices_.erase(known);
 }
 
 }  // namespace hybridnet::cuda

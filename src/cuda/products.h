@@ -41,6 +41,11 @@ class Products {
 
  private:
   class MatmulPlan;
+  // A handle, which one thread at a time uses: pushing a product takes microseconds.
+  struct OfDevice {
+    CublasLt::Handle handle = nullptr;
+    std::mutex mutex;
+  };
   // The properties on which a plan depends, a number each.
   struct Key {
     int64_t values[18];
@@ -54,12 +59,12 @@ class Products {
   Products() = default;
   static Key key_of(const device::ProductCall& call, int device);
   std::shared_ptr<const Plan> make(const device::ProductCall& call, int device);
-  CublasLt::Handle handle_of(int device, const device::ProductCall& call);
+  OfDevice& of_device(int device, const device::ProductCall& call);
 
   CublasLt library_;
   std::string file_;
   std::mutex mutex_;  // guards the members below
-  std::map<int, CublasLt::Handle> handles_;
+  std::map<int, OfDevice> devices_;
   Known plans_;  // the last used first
   std::unordered_map<Key, Known::iterator, HashOfKey> places_;
 };

@@ -139,7 +139,11 @@ TEST_F(CublasLtTest, KeepsABoundedNumberOfPlans) {
 
 TEST_F(CublasLtTest, FreesWhatItHasPreparedWhenACallFails) {
   ProductCall call = small();
-  products_->plan(call, 0);
+  const int64_t none = live_objects();
+  StandIn::call("hnstandin_fail", "cublasLtCreate:1");
+  EXPECT_THROW(products_->plan(call, 0), EngineError);
+  EXPECT_EQ(live_objects(), none);
+  EXPECT_NE(products_->plan(call, 0), nullptr);
   const int64_t before = live_objects();
   call.m = 1;
   for (const char* function : {"cublasLtMatmulDescCreate:1", "cublasLtMatrixLayoutCreate:3",
