@@ -28,10 +28,20 @@ EventHandle handle(device::Backend::Event event) { return reinterpret_cast<Event
 Pointer address(const void* memory) { return reinterpret_cast<Pointer>(memory); }
 size_t size(int64_t bytes) { return static_cast<size_t>(bytes); }
 
+bool has_conditions(const Driver& driver) {
+  int version = 0;
+  return driver.condition_create && driver.graph_add_node && driver.driver_version(&version) == kSuccess &&
+         version >= kOldestWithConditions;
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(std::unique_ptr<const Driver> driver, int num_devices, BackendOptions options)
-    : driver_(std::move(driver)), options_(std::move(options)), id_(next_id()), images_(options_.image_folder) {
+    : driver_(std::move(driver)),
+      options_(std::move(options)),
+      id_(next_id()),
+      images_(options_.image_folder),
+      has_conditions_(has_conditions(*driver_)) {
   devices_.resize(static_cast<size_t>(num_devices));
   for (int i = 0; i < num_devices; ++i) {
     Device& device = devices_[static_cast<size_t>(i)];

@@ -63,13 +63,14 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   void copy(Stream stream, void* to, const void* from, int64_t bytes) override;
   void fill_bytes(Stream stream, void* to, uint8_t value, int64_t bytes) override;
 
-  std::string compile(std::string_view text, std::string_view architecture) override;
+  std::string compile(std::string_view text, std::string_view architecture, device::ImageKind kind) override;
   Module load(std::string_view image) override;
   Function function(Module module, const char* entry) override;
   void launch(Function function, const device::Geometry& geometry, Stream stream, const void* arguments,
               size_t bytes) override;
 
   bool makes_graphs() const override;
+  bool makes_conditions() const override { return has_conditions_ && makes_graphs(); }
   Graph make_graph(std::span<const Launch> launches) override;
   void set_node(Graph graph, size_t number, const Launch& launch) override;
   void launch(Graph graph, Stream stream) override;
@@ -113,6 +114,7 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   const BackendOptions options_;
   const uint64_t id_;  // tells backends of one process apart, also after one was destroyed
   const ImageCache images_;
+  const bool has_conditions_;  // the driver makes graphs with conditional nodes
   std::vector<Device> devices_;
 
   std::mutex compiler_mutex_;  // guards the next member; loading a compiler must not stop launches

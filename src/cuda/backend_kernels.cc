@@ -63,10 +63,11 @@ const std::string& CudaBackend::source_key() {
   return source_key_;
 }
 
-std::string CudaBackend::compile(std::string_view text, std::string_view architecture) {
+std::string CudaBackend::compile(std::string_view text, std::string_view architecture, device::ImageKind kind) {
   enter();
+  const std::string form = std::string(architecture) + (kind == device::ImageKind::kLinkedByDriver ? " PTX" : "");
   const auto key_for = [&](const std::string& identity) {
-    return ImageCache::key({text, source_key(), architecture, identity});
+    return ImageCache::key({text, source_key(), form, identity});
   };
   bool loaded = false;
   {
@@ -79,7 +80,7 @@ std::string CudaBackend::compile(std::string_view text, std::string_view archite
   const Compiler& compiler = this->compiler();
   const std::string key = key_for(compiler.identity());
   if (std::optional<std::string> known = images_.read(key)) return std::move(*known);
-  std::string image = compiler.compile(text, compiler.target_for(architecture), device::kernel_headers());
+  std::string image = compiler.compile(text, compiler.target_for(architecture), device::kernel_headers(), kind);
   images_.write(key, image);
   return image;
 }

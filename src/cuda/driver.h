@@ -33,6 +33,7 @@ using FunctionHandle = FunctionTag*;
 using GraphHandle = GraphTag*;
 using GraphExecHandle = GraphExecTag*;
 using GraphNodeHandle = GraphNodeTag*;
+using ConditionHandle = unsigned long long;  // CUgraphConditionalHandle
 
 // CUDA_KERNEL_NODE_PARAMS_v2.
 struct KernelNodeParams {
@@ -44,11 +45,26 @@ struct KernelNodeParams {
   Context context = nullptr;
 };
 
+// CUgraphNodeParams with CUDA_CONDITIONAL_NODE_PARAMS in its union; all other bytes are 0.
+struct ConditionalNodeParams {
+  int type = 13;  // CU_GRAPH_NODE_TYPE_CONDITIONAL
+  int reserved_before[3] = {};
+  ConditionHandle condition = 0;
+  int kind = 0;                   // kIfNode or kWhileNode
+  unsigned num_bodies = 1;        // 2 (an else graph) needs CUDA 12.8
+  GraphHandle* bodies = nullptr;  // set by the driver, which owns the graphs
+  Context context = nullptr;
+  long long rest_of_union[25] = {};
+  long long reserved_after = 0;
+};
+static_assert(sizeof(ConditionalNodeParams) == 256, "the size of CUgraphNodeParams");
+
 // Values of the driver's enumerations.
 inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;  // CUdevice_attribute
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kMaxDynamicSharedBytes = 8;               // CUfunction_attribute
+inline constexpr int kIfNode = 0, kWhileNode = 1;              // CUgraphConditionalNodeType
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;  // CUjit_option
 
 class Driver {
@@ -130,6 +146,12 @@ class Driver {
                                                                            Need::kOptional};
   Function<Result(GraphExecHandle exec)> exec_destroy{table_, "cuGraphExecDestroy", 10000, Need::kOptional};
 
+  Function<Result(ConditionHandle* condition, GraphHandle graph, Context context, unsigned start, unsigned flags)>
+      condition_create{table_, "cuGraphConditionalHandleCreate", 12030, Need::kOptional};
+  Function<Result(GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, const void* edges,
+                  size_t count, ConditionalNodeParams* params)>
+      graph_add_node{table_, "cuGraphAddNode_v2", 12030, Need::kOptional};
+
   // ---- errors
   Function<Result(Result result, const char** name)> error_name{table_, "cuGetErrorName", 6000};
 
@@ -138,8 +160,9 @@ class Driver {
                                                                   Need::kOptional};
 };
 
-inline constexpr int kOldestDriver = 12000;  // CUDA 12.0
-std::string version_text(int version);       // 12040: "12.4"
+inline constexpr int kOldestDriver = 12000;          // CUDA 12.0
+inline constexpr int kOldestWithConditions = 12040;  // of graphs: nested ones, and copies in their bodies
+std::string version_text(int version);               // 12040: "12.4"
 
 // The reason why these functions are no usable driver: it is too old, or lacks a required one; empty if there is none.
 std::string why_unusable(const Driver& driver);

@@ -22,7 +22,12 @@ struct DriverGraph {
   int device = 0;
   GraphHandle graph = nullptr;  // kept: it names the nodes
   GraphExecHandle exec = nullptr;
-  std::vector<GraphNodeHandle> nodes;
+  std::vector<GraphNodeHandle> nodes;  // one for each launch; null for the end of a part
+  struct Condition {
+    ConditionHandle handle = 0;
+    GraphHandle graph = nullptr;  // that holds its node; null: no kernel has named it yet
+  };
+  std::vector<Condition> conditions;  // by number
 };
 
 }  // namespace hybridnet::cuda

@@ -151,7 +151,10 @@ std::string Compiler::target_for(std::string_view architecture) const {
 }
 
 std::string Compiler::compile(std::string_view text, const std::string& target,
-                              const std::vector<device::HeaderText>& headers) const {
+                              const std::vector<device::HeaderText>& headers, device::ImageKind kind) const {
+  const bool as_ptx = kind == device::ImageKind::kLinkedByDriver || target.starts_with("compute_");
+  if (as_ptx && (!nvrtc_.ptx || !nvrtc_.ptx_size))
+    throw UnsupportedError({.message = "NVRTC " + version_ + " makes no PTX"});
   const OwnedProgram program(nvrtc_, std::string(text), headers);
   const std::string architecture = "--gpu-architecture=" + target;
   std::vector<const char*> options(std::begin(kCompilerOptions), std::end(kCompilerOptions));
@@ -164,7 +167,7 @@ std::string Compiler::compile(std::string_view text, const std::string& target,
     if (!log.empty()) throw_compile_error(text, target, log);
     throw_nvrtc(nvrtc_.compile.name, result);
   }
-  return image_of(program.get(), target.starts_with("compute_"));
+  return image_of(program.get(), as_ptx);
 }
 
 void Compiler::add_exports(Nvrtc::Program program, const std::vector<std::string>& exports) const {

@@ -66,8 +66,9 @@ class Compiler {
   // The option --gpu-architecture for a device: its own architecture (the image is a cubin) or, if the device is newer
   // than the compiler, the newest that the compiler knows (the image is PTX, which the driver compiles).
   std::string target_for(std::string_view architecture) const;
-  std::string compile(std::string_view text, const std::string& target,
-                      const std::vector<device::HeaderText>& headers) const;
+  // kLinkedByDriver: the image is PTX in any case.
+  std::string compile(std::string_view text, const std::string& target, const std::vector<device::HeaderText>& headers,
+                      device::ImageKind kind = device::ImageKind::kFinished) const;
   // The same for a user's text, with the user's options in place of ours. Throws ValueError with the compiler's log and
   // the line that it names if the text does not compile.
   device::UserImage compile(const device::UserSource& source, const std::string& target,

@@ -33,6 +33,10 @@ struct Geometry {
   uint32_t block[3] = {1, 1, 1};
 };
 
+// The kind of image that compile() makes. Text that calls functions which only the driver has, as
+// cudaGraphSetConditional, needs kLinkedByDriver: the driver finishes such an image when it loads it.
+enum class ImageKind : uint8_t { kFinished, kLinkedByDriver };
+
 class Backend {
  public:
   using Stream = struct StreamHandle*;  // types of their own, which a backend casts: synchronize() takes both
@@ -67,22 +71,32 @@ class Backend {
   virtual void fill_bytes(Stream stream, void* to, uint8_t value, int64_t bytes) = 0;
 
   // Compiles a translation unit for an architecture: the image that load() takes. Needs no device.
-  virtual std::string compile(std::string_view text, std::string_view architecture) = 0;
+  virtual std::string compile(std::string_view text, std::string_view architecture,
+                              ImageKind kind = ImageKind::kFinished) = 0;
   virtual Module load(std::string_view image) = 0;
   virtual Function function(Module module, const char* entry) = 0;
   // arguments: the parameter of the kernel, one struct of `bytes` bytes, which is copied.
   virtual void launch(Function function, const Geometry& geometry, Stream stream, const void* arguments,
                       size_t bytes) = 0;
 
-  // Graphs: launches in order that are pushed by one call. free_graph() may be called while one runs.
+  // Graphs: launches in order that are pushed by one call. free_graph() may be called while one runs. A part of a
+  // graph, from kIf or kWhile to its kEnd, runs as long as its condition is not 0 (kIf: at most once). Each part has a
+  // condition of its own, which kernels set: one in front of the part, and one in the part if it is kWhile.
   struct Launch {
-    Function function;
-    Geometry geometry;
-    const void* arguments;
-    size_t bytes;
+    enum class Kind : uint8_t { kKernel, kIf, kWhile, kEnd };
+    Kind kind = Kind::kKernel;
+    uint64_t condition = 0;  // kIf and kWhile: its number, counted from 0 in the graph
+    // The following belong to kernels. The arguments begin with the numbers of the conditions that the kernel sets, one
+    // uint64_t for each; the kernel gets the driver's handles in their place.
+    Function function = nullptr;
+    Geometry geometry{};
+    const void* arguments = nullptr;
+    size_t bytes = 0;
+    uint32_t set_conditions = 0;  // how many
   };
   using Graph = struct GraphTag*;
   virtual bool makes_graphs() const = 0;
+  virtual bool makes_conditions() const = 0;                                    // whether graphs may have parts
   virtual Graph make_graph(std::span<const Launch> launches) = 0;               // at least one
   virtual void set_node(Graph graph, size_t number, const Launch& launch) = 0;  // with the same function
   virtual void launch(Graph graph, Stream stream) = 0;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <utility>
+
+#include "hybridnet/error.h"
 
 namespace hybridnet::device {
 
@@ -49,12 +52,24 @@ void LaunchBatch::finish() {
   if (failure) std::rethrow_exception(failure);
 }
 
-void LaunchBatch::add(Backend::Function function, const Geometry& geometry, const void* arguments, size_t bytes) {
-  launches_.add(function, geometry, arguments, bytes);
-  if (launches_.size() == LaunchGraphs::kMostLaunches) submit();
+namespace {
+
+constexpr size_t kMostRecorded = 4096;  // launches in one recording
+
+[[noreturn]] void end_recording(const std::string& reason) {
+  throw UnsupportedError({.message = "a loop or branch cannot run on the device alone: " + reason});
+}
+
+}  // namespace
+
+void LaunchBatch::add(const Backend::Launch& launch) {
+  if (is_recording_ && launches_.size() == kMostRecorded) end_recording("it has too many kernels");
+  launches_.add(launch);
+  if (!is_recording_ && launches_.size() == LaunchGraphs::kMostLaunches) submit();
 }
 
 void LaunchBatch::submit() {
+  if (is_recording_) end_recording("it asks the stream for something that is no launch");
   if (launches_.size() == 0) return;
   // Calls of the backend must not find the batch again, and a launch that fails must not come back.
   LaunchList launches;
@@ -63,6 +78,37 @@ void LaunchBatch::submit() {
   launches.clear();
   std::swap(launches, launches_);  // its memory is used again
 }
+
+bool LaunchBatch::run_as_graph(const std::function<void()>& launch) {
+  if (is_recording_) {
+    launch();
+    return true;
+  }
+  submit();
+  is_recording_ = true;
+  num_conditions_ = 0;
+  bool is_complete = false;
+  try {
+    launch();
+    is_complete = true;
+  } catch (const Error&) {
+    // The caller goes on without a graph, and meets the error again if it is one of the program.
+  } catch (...) {
+    is_recording_ = false;
+    launches_.clear();
+    throw;
+  }
+  is_recording_ = false;
+  LaunchList launches;
+  std::swap(launches, launches_);
+  return is_complete && graphs_->submit_as_graph(*stream_, launches);
+}
+
+void LaunchBatch::begin_part(Backend::Launch::Kind kind, uint64_t condition) {
+  add({.kind = kind, .condition = condition});
+}
+
+void LaunchBatch::end_part() { add({.kind = Backend::Launch::Kind::kEnd}); }
 
 Storage::Block LaunchBatch::take(int64_t bytes) {
   const auto found = std::find_if(spares_.rbegin(), spares_.rend(),

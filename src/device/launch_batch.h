@@ -1,6 +1,9 @@
 // The launches of one run of a plan, collected and submitted in parts: as graphs if the run repeats earlier ones
 // (launch_graphs.h), else one by one. Everything that a thread asks of a stream meanwhile submits them first, so the
 // order of the stream is that of the calls.
+//
+// A loop or a branch that the device decides is recorded: run_as_graph() collects its launches with the begins and ends
+// of conditional parts, which the host visits once each, however often the device will run them.
 // Owner:   the block that runs the plan; batches of a thread end in reverse order.
 // Threads: the thread that made it.
 // Throws:  what launches throw. When an exception ends the run, the destructor submits the collected launches and
@@ -9,6 +12,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "device/launch_graphs.h"
@@ -27,8 +32,20 @@ class LaunchBatch {
   void finish();
 
   static LaunchBatch* current() { return detail::t_batch; }
-  void add(Backend::Function function, const Geometry& geometry, const void* arguments, size_t bytes);
+  void add(const Backend::Launch& launch);
   void submit();
+
+  // Whether run_as_graph() has a chance.
+  bool makes_conditions() const { return graphs_->makes_conditions(); }
+  bool is_recording() const { return is_recording_; }
+  // Submits what `launch` launches as one graph, in which begin_part() and end_part() mark conditional parts. False,
+  // and nothing of it was submitted: `launch` failed, asked the stream for anything that is no launch, launched too
+  // much, or the driver made no such graph. Inside of another recording the launches join it, and errors are thrown.
+  bool run_as_graph(const std::function<void()>& launch);
+  uint64_t new_condition() { return num_conditions_++; }
+  void begin_part(Backend::Launch::Kind kind, uint64_t condition);
+  void end_part();
+  bool part_is_empty() const { return launches_.ends_with_begin(); }
 
   // Temporary memory that a kernel of the batch used: later kernels of the batch may use it, others when the batch
   // ends.
@@ -44,6 +61,8 @@ class LaunchBatch {
   LaunchGraphs* graphs_ = nullptr;  // null: launches are not collected
   Stream* stream_ = nullptr;
   LaunchList launches_;
+  bool is_recording_ = false;
+  uint64_t num_conditions_ = 0;  // made in this recording
   std::vector<Storage::Block> spares_;
 };
 

@@ -17,11 +17,11 @@ struct Program::All {
   std::unordered_map<std::string, std::unique_ptr<Program>> by_text;
 };
 
-Program& Program::of(const std::string& text) {
+Program& Program::of(const std::string& text, ImageKind kind) {
   All& all = All::get();
   const std::lock_guard lock(all.mutex);
   std::unique_ptr<Program>& program = all.by_text[text];
-  if (!program) program.reset(new Program(text));
+  if (!program) program.reset(new Program(text, kind));
   return *program;
 }
 
@@ -39,7 +39,7 @@ Program::Found Program::find(const char* entry, Device device) {
     if (known.device == device.id && known.name == entry) return {known.function, known.name.c_str()};
   auto module = modules_.find(device.id);
   if (module == modules_.end()) {
-    const std::string image = backend()->compile(text_, backend()->info(device.id).architecture);
+    const std::string image = backend()->compile(text_, backend()->info(device.id).architecture, kind_);
     module = modules_.emplace(device.id, backend()->load(image)).first;
   }
   const Backend::Function function = backend()->function(module->second, entry);
@@ -57,8 +57,16 @@ void Program::launch(const char* entry, const Geometry& geometry, const void* ar
   Stream& stream = *current();
   const auto [function, name] = find(entry, stream.device());
   note_launch(name);
-  if (LaunchBatch* const batch = LaunchBatch::current()) return batch->add(function, geometry, arguments, bytes);
+  if (LaunchBatch* const batch = LaunchBatch::current())
+    return batch->add({.function = function, .geometry = geometry, .arguments = arguments, .bytes = bytes});
   backend()->launch(function, geometry, stream.handle(), arguments, bytes);
+}
+
+void Program::launch_setting(const char* entry, uint32_t conditions, const void* arguments, size_t bytes) {
+  const auto [function, name] = find(entry, current()->device());
+  note_launch(name);
+  LaunchBatch::current()->add(
+      {.function = function, .arguments = arguments, .bytes = bytes, .set_conditions = conditions});
 }
 
 Geometry geometry_for(int64_t n) {

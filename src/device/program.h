@@ -21,7 +21,7 @@ namespace hybridnet::device {
 class Program {
  public:
   // The program of this text: a translation unit that may include the headers of kernel_headers().
-  static Program& of(const std::string& text);
+  static Program& of(const std::string& text, ImageKind kind = ImageKind::kFinished);
   static std::vector<std::string> texts();  // the texts of all programs so far, for tests
 
   // Launches a kernel of the program on current(). `arguments` is the kernel's only parameter
@@ -30,6 +30,12 @@ class Program {
   void launch(const char* entry, const Geometry& geometry, const Arguments& arguments) {
     launch(entry, geometry, &arguments, sizeof(Arguments));
   }
+  // Launches one thread that sets this many conditions of the graph that LaunchBatch records (Backend::Launch).
+  template <class Arguments>
+  void launch_setting(const char* entry, uint32_t conditions, const Arguments& arguments) {
+    launch_setting(entry, conditions, &arguments, sizeof(Arguments));
+  }
+  void launch_setting(const char* entry, uint32_t conditions, const void* arguments, size_t bytes);
   void launch(const char* entry, const Geometry& geometry, const void* arguments, size_t bytes);
 
  private:
@@ -43,10 +49,11 @@ class Program {
     Backend::Function function;
     const char* name;  // that stays
   };
-  explicit Program(std::string text) : text_(std::move(text)) {}
+  Program(std::string text, ImageKind kind) : text_(std::move(text)), kind_(kind) {}
   Found find(const char* entry, Device device);
 
   const std::string text_;
+  const ImageKind kind_;
   std::mutex mutex_;
   std::map<int, Backend::Module> modules_;  // by device id
   std::deque<Entry> entries_;               // a few: a launch searches them and builds no key

@@ -19,10 +19,10 @@ class ProgramTable {
  public:
   // The program with this number; make_text() returns its text when it is needed for the first time.
   template <typename MakeText>
-  Program& get(int number, const MakeText& make_text) {
+  Program& get(int number, const MakeText& make_text, ImageKind kind = ImageKind::kFinished) {
     std::atomic<Program*>& slot = programs_[static_cast<size_t>(number)];
     Program* program = slot.load(std::memory_order_acquire);
-    if (!program) slot.store(program = &Program::of(make_text()), std::memory_order_release);
+    if (!program) slot.store(program = &Program::of(make_text(), kind), std::memory_order_release);
     return *program;
   }
 

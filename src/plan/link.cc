@@ -641,6 +641,7 @@ class PlanBuilder {
     instruction.opaque = linked.opaque;
     plan.is_opaque_ = plan.is_opaque_ || linked.opaque;
     plan.waits_for_device_ = plan.waits_for_device_ || linked.kernel->waits_for_device();
+    plan.needs_host_ = plan.needs_host_ || linked.opaque || needs_host(node, *linked.kernel);
     plan.has_control_ = plan.has_control_ || !node.subgraphs.empty();
     if (const int64_t bytes = linked.kernel->workspace_bytes(); bytes > 0) {
       PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
@@ -678,6 +679,11 @@ class PlanBuilder {
       if (entry.node->inputs.size() != 1) return false;
       entry = entry.node->inputs.front();
     }
+  }
+
+  static bool needs_host(const Node& node, const Kernel& kernel) {
+    if (node.subgraphs.empty()) return kernel.waits_for_device();
+    return static_cast<const ControlKernel&>(kernel).needs_host();
   }
 
   struct LinkedNode {

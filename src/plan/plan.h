@@ -185,6 +185,9 @@ class Plan : public RefCounted<Plan> {
   Device device() const { return options_.device; }
   device::LaunchGraphs& launch_graphs() const { return launch_graphs_; }
   bool waits_for_device() const { return waits_for_device_; }  // see Kernel
+  // True if a run needs the host between its launches on a GPU, so that they cannot be recorded
+  // (device/launch_batch.h).
+  bool needs_host() const { return needs_host_; }
   bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the caller's thread
   bool has_control() const { return has_control_; }  // loops or branches
   // A readable listing: every instruction in order with its implementation, the memory it reads and writes, and its
@@ -271,7 +274,7 @@ class Plan : public RefCounted<Plan> {
   size_t first_write_ = SIZE_MAX;  // the first instruction that writes to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false, is_opaque_ = false, waits_for_device_ = false, has_control_ = false,
+  bool uses_random_ = false, is_opaque_ = false, waits_for_device_ = false, has_control_ = false, needs_host_ = false,
        gains_from_awake_team_ = false;
 
   mutable device::LaunchGraphs launch_graphs_;

@@ -38,6 +38,7 @@ struct NodeParams {
   long long reserved_after;
 };
 constexpr int kKernelNode = 0, kConditionalNode = 13, kOtherNode = 5;  // CUgraphNodeType; 5: empty
+constexpr unsigned kAssignAtStart = 1;                                 // CU_GRAPH_COND_ASSIGN_DEFAULT
 constexpr int kCaptureNone = 0, kCaptureActive = 1, kCaptureInvalid = 2;
 
 std::set<Graph*>& graphs() {
@@ -49,12 +50,27 @@ std::set<GraphExec*>& execs() {
   return all;
 }
 
+// The driver owns bodies: they live as long as the graph around them.
+Graph* new_body(Graph& around) {
+  auto* graph = new Graph;
+  add_lane(*graph, nullptr);
+  graph->parent = &around;
+  graphs().insert(graph);
+  return graph;
+}
+
 Graph* new_graph() {
   auto* graph = new Graph;
   add_lane(*graph, nullptr);
   graphs().insert(graph);
   ++world().counters.live_graphs;
   return graph;
+}
+
+void mark_destroyed(Graph& graph) {
+  graph.destroyed = true;
+  for (const Step& step : graph.steps)
+    if (step.body) mark_destroyed(*step.body);
 }
 
 bool is_alive(Graph* graph, const char* function) {
@@ -108,20 +124,50 @@ size_t lane_after(Graph& graph, const std::vector<std::pair<size_t, size_t>>& af
   return add_lane(graph, nullptr);
 }
 
-Result fill_step(Step& step, NodeParams& params) {
-  if (params.type == kKernelNode) {
-    step.launch = std::make_shared<Launch>();
-    if (!set_launch(*step.launch, params.kernel)) return kInvalidValue;
-    step.name = step.launch->function->name;
-    return kSuccess;
-  }
-  if (params.type != kConditionalNode || params.conditional.size != 1 || params.conditional.type > 1)
-    return kNotSupported;
-  step.name = params.conditional.type == 0 ? "an IF node" : "a WHILE node";
-  step.loop = static_cast<Loop>(params.conditional.type);
-  step.condition = params.conditional.handle;
-  step.body = new_graph();
-  params.conditional.bodies = new Graph* [1] { step.body };  // kept: the driver's memory
+bool has_conditions(const Graph& graph) {
+  return std::any_of(graph.steps.begin(), graph.steps.end(), [](const Step& step) { return step.body != nullptr; });
+}
+bool has_exec(const Graph& graph) {
+  return std::any_of(execs().begin(), execs().end(),
+                     [&](const GraphExec* exec) { return exec->graph == &graph && !exec->destroyed; });
+}
+
+Result refuse_node(const std::string& why) {
+  report("graph: cuGraphAddNode: " + why);
+  return kInvalidValue;
+}
+
+// The driver asks for zeros in all bytes that a kind of node does not use.
+bool has_other_bytes(const NodeParams& params) {
+  const auto* const bytes = reinterpret_cast<const char*>(&params.conditional + 1);
+  const auto* const end = reinterpret_cast<const char*>(&params + 1);
+  return std::any_of(params.reserved_before, params.reserved_before + 3, [](int word) { return word != 0; }) ||
+         std::any_of(bytes, end, [](char byte) { return byte != 0; });
+}
+
+Result fill_conditional(Graph& graph, Step& step, NodeParams& params) {
+  ConditionalParams& given = params.conditional;
+  if (given.size != 1 || given.type < 0 || given.type > 1) return kNotSupported;
+  if (has_other_bytes(params)) return refuse_node("bytes that must be 0 are not");
+  Condition* const condition = condition_of(graph, given.handle);
+  if (!condition) return refuse_node("the condition belongs to another graph");
+  if (condition->has_node) return refuse_node("the condition has another node");
+  if (given.context && given.context != t_context) return refuse_node("the node belongs to another context");
+  condition->has_node = true;
+  step.name = given.type == 0 ? "an IF node" : "a WHILE node";
+  step.loop = static_cast<Loop>(given.type);
+  step.condition = given.handle;
+  step.body = new_body(graph);
+  given.bodies = new Graph* [1] { step.body };  // kept: the driver's memory
+  return kSuccess;
+}
+
+Result fill_step(Graph& graph, Step& step, NodeParams& params) {
+  if (params.type == kConditionalNode) return fill_conditional(graph, step, params);
+  if (params.type != kKernelNode) return kNotSupported;
+  step.launch = std::make_shared<Launch>();
+  if (!set_launch(*step.launch, params.kernel)) return kInvalidValue;
+  step.name = step.launch->function->name;
   return kSuccess;
 }
 
@@ -234,7 +280,11 @@ int cuGraphCreate(Graph** graph, unsigned) {
 int cuGraphDestroy(Graph* graph) {
   return call(__func__, [&](World&) {
     if (!is_alive(graph, "cuGraphDestroy")) return kInvalidValue;
-    graph->destroyed = true;
+    if (graph->parent) {
+      report("graph: cuGraphDestroy gets the body of a conditional node, which the driver owns");
+      return kInvalidValue;
+    }
+    mark_destroyed(*graph);
     --world().counters.live_graphs;
     return kSuccess;
   });
@@ -278,11 +328,10 @@ int cuGraphKernelNodeGetParams_v2(GraphNode* node, KernelParams* params) {
 
 int cuGraphAddNode_v2(GraphNode** node, Graph* graph, GraphNode* const* before, const void*, size_t count,
                       NodeParams* params) {
-  return call(__func__, [&](World& w) {
+  return call(__func__, [&](World&) {
     if (!is_alive(graph, "cuGraphAddNode")) return kInvalidValue;
     Step step;
-    if (const Result result = fill_step(step, *params); result != kSuccess) return result;
-    if (step.body && w.conditions.count(step.condition) == 0) return kInvalidValue;
+    if (const Result result = fill_step(*graph, step, *params); result != kSuccess) return result;
     for (size_t i = 0; i < count; ++i) step.after.push_back(position_of(*before[i]));
     step.lane = lane_after(*graph, step.after);
     *node = add_step(*graph, std::move(step));
@@ -306,8 +355,9 @@ int cuGraphConditionalHandleCreate(unsigned long long* handle, Graph* graph, Con
     if (!is_alive(graph, "cuGraphConditionalHandleCreate")) return kInvalidValue;
     static unsigned long long next = 0;
     *handle = ++next;
-    w.conditions[*handle] = start;
-    if ((flags & 1) != 0) graph->conditions.emplace_back(*handle, start);
+    w.conditions[*handle] = std::nullopt;
+    const bool assigned = (flags & kAssignAtStart) != 0;
+    graph->conditions.push_back({*handle, assigned ? std::optional<unsigned>(start) : std::nullopt});
     return kSuccess;
   });
 }
@@ -316,6 +366,14 @@ int cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, unsigned long lo
   return call(__func__, [&](World& w) {
     if (!is_alive(graph, "cuGraphInstantiate")) return kInvalidValue;
     if (!t_context) return kInvalidContext;
+    if (const std::string why = why_invalid(*graph); !why.empty()) {
+      report("graph: cuGraphInstantiate: " + why);
+      return kInvalidValue;
+    }
+    if (graph->parent || (has_conditions(*graph) && has_exec(*graph))) {
+      report("graph: cuGraphInstantiate: a graph with conditional nodes has an executable graph, or it is a body");
+      return kNotSupported;
+    }
     *exec = instantiate(w, *graph, t_context);
     execs().insert(*exec);
     ++w.counters.live_graphs;
@@ -351,10 +409,9 @@ int cuGraphExecKernelNodeSetParams_v2(GraphExec* exec, GraphNode* node, const Ke
   return call(__func__, [&](World& w) {
     ++w.counters.nodes_set;
     if (!is_alive(exec, "cuGraphExecKernelNodeSetParams")) return kInvalidValue;
-    if (node->graph != exec->graph || node->index >= exec->steps.size()) return kInvalidValue;
-    Step& step = exec->steps[node->index];
-    if (!step.launch || step.launch->function->module != params->function->module) return kInvalidValue;
-    return set_launch(*step.launch, *params) ? kSuccess : kInvalidValue;
+    Step* const step = step_of(*exec, *node);
+    if (!step || !step->launch || step->launch->function->module != params->function->module) return kInvalidValue;
+    return set_launch(*step->launch, *params) ? kSuccess : kInvalidValue;
   });
 }
 

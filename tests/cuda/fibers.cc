@@ -192,9 +192,10 @@ void trap(const char* text) {
 }
 
 void set_graph_condition(unsigned long long handle, unsigned value) {
-  const auto found = world().conditions.find(handle);
-  if (found == world().conditions.end()) trap("it sets the condition of a graph, and there is none");
-  found->second = value;
+  World& w = world();
+  if (w.conditions.count(handle) == 0) trap("it sets the condition of a graph, and there is none");
+  if (!w.settable || w.settable->count(handle) == 0) trap("it sets the condition of a graph that it does not run in");
+  w.conditions[handle] = value;
 }
 
 void resume(Thread& thread) {

@@ -1,6 +1,7 @@
 #include "graphs.h"
 
 #include <algorithm>
+#include <set>
 
 #include "memory.h"
 #include "reports.h"
@@ -12,9 +13,19 @@ namespace {
 // Copies of steps whose parameters may be changed without changing the graph.
 std::vector<Step> own_steps(const std::vector<Step>& steps) {
   std::vector<Step> own = steps;
-  for (Step& step : own)
+  for (Step& step : own) {
     if (step.launch) step.launch = std::make_shared<Launch>(*step.launch);
+    if (step.body)
+      step.body_steps =
+          std::make_shared<std::vector<Step>>(own_steps(step.body_steps ? *step.body_steps : step.body->steps));
+  }
   return own;
+}
+
+void collect_conditions(const Graph& graph, std::vector<Condition>& all) {
+  all.insert(all.end(), graph.conditions.begin(), graph.conditions.end());
+  for (const Step& step : graph.steps)
+    if (step.body) collect_conditions(*step.body, all);
 }
 
 Result run_body(World& w, const std::vector<Step>& steps, const Work& self);
@@ -24,8 +35,14 @@ Result run_step(World& w, const Step& step, const Work& self) {
   if (step.launch) return run_launch(w, *step.launch);
   if (step.run) return step.run(self);
   if (!step.body) return kSuccess;
-  for (int round = 0; w.conditions[step.condition] != 0; ++round) {
-    if (const Result result = run_body(w, step.body->steps, self); result != kSuccess) return result;
+  const std::optional<unsigned>& value = w.conditions[step.condition];
+  if (!value) {
+    report("graph: " + step.name + " runs, and nothing has set its condition since the graph was launched");
+    return kLaunchFailed;
+  }
+  for (int round = 0; *value != 0; ++round) {
+    ++w.counters.rounds;
+    if (const Result result = run_body(w, *step.body_steps, self); result != kSuccess) return result;
     if (step.loop == Loop::kIf) return kSuccess;
     if (round == kMostRounds) {
       report("graph: a WHILE node did not end after " + std::to_string(kMostRounds) + " rounds");
@@ -47,12 +64,19 @@ Result run_body(World& w, const std::vector<Step>& steps, const Work& self) {
   return kSuccess;
 }
 
-Work work_of(World& w, const Step& step) {
+using Handles = std::shared_ptr<const std::set<unsigned long long>>;
+
+// handles: the conditions that its kernels may set.
+Work work_of(World& w, const Step& step, const Handles& handles) {
   Work work;
   work.name = step.name;
-  auto own = std::make_shared<Step>(step);
-  if (own->launch) own->launch = std::make_shared<Launch>(*own->launch);
-  work.run = [&w, own](const Work& self) { return run_step(w, *own, self); };
+  auto own = std::make_shared<Step>(own_steps({step}).front());
+  work.run = [&w, own, handles](const Work& self) {
+    w.settable = handles.get();
+    const Result result = run_step(w, *own, self);
+    w.settable = nullptr;
+    return result;
+  };
   return work;
 }
 
@@ -83,7 +107,7 @@ void push_start(World& w, const GraphExec& exec, Stream& stream) {
   Work start;
   start.name = "the start of a graph";
   start.run = [&w, conditions = exec.conditions](const Work&) {
-    for (const auto& [handle, value] : conditions) w.conditions[handle] = value;
+    for (const Condition& condition : conditions) w.conditions[condition.handle] = condition.start;
     return kSuccess;
   };
   push(w, stream, std::move(start));
@@ -143,12 +167,44 @@ bool is_joined(const Graph& graph) {
   return true;
 }
 
+Condition* condition_of(Graph& graph, unsigned long long handle) {
+  for (Graph* around = &graph; around; around = around->parent)
+    for (Condition& condition : around->conditions)
+      if (condition.handle == handle) return &condition;
+  return nullptr;
+}
+
+std::string why_invalid(const Graph& graph) {
+  for (const Condition& condition : graph.conditions)
+    if (!condition.has_node) return "a condition has no node";
+  for (const Step& step : graph.steps) {
+    if (!step.body) continue;
+    if (step.body->steps.empty()) return "the body of " + step.name + " is empty";
+    if (std::string why = why_invalid(*step.body); !why.empty()) return why;
+  }
+  return {};
+}
+
+namespace {
+
+Step* step_in(std::vector<Step>& steps, const Graph* of, const GraphNode& node) {
+  if (node.graph == of) return node.index < steps.size() ? &steps[node.index] : nullptr;
+  for (Step& step : steps)
+    if (step.body)
+      if (Step* const found = step_in(*step.body_steps, step.body, node)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+Step* step_of(GraphExec& exec, const GraphNode& node) { return step_in(exec.steps, exec.graph, node); }
+
 GraphExec* instantiate(World& w, const Graph& graph, Context* context) {
   auto* exec = new GraphExec;
   exec->context = context;
   exec->graph = &graph;
   exec->steps = own_steps(graph.steps);
-  exec->conditions = graph.conditions;
+  collect_conditions(graph, exec->conditions);
   exec->lanes.assign(std::max<size_t>(1, graph.lanes.size()), nullptr);
   for (size_t lane = 1; lane < exec->lanes.size(); ++lane) exec->lanes[lane] = new_stream(w, context);
   return exec;
@@ -156,6 +212,8 @@ GraphExec* instantiate(World& w, const Graph& graph, Context* context) {
 
 void launch_graph(World& w, GraphExec& exec, Stream& stream) {
   push_start(w, exec, stream);
+  auto handles = std::make_shared<std::set<unsigned long long>>();
+  for (const Condition& condition : exec.conditions) handles->insert(condition.handle);
   exec.lanes[0] = &stream;
   const Mark start{stream.pushed, stream.clock};
   std::vector<std::vector<Mark>> done(exec.lanes.size());
@@ -163,7 +221,7 @@ void launch_graph(World& w, GraphExec& exec, Stream& stream) {
   for (const Step& step : exec.steps) {
     Stream& lane = *exec.lanes[step.lane];
     for (const auto& [other, steps] : step.after) follow(w, lane, *exec.lanes[other], done[other][steps - 1]);
-    if (step.run || step.launch || step.body) push(w, lane, work_of(w, step));
+    if (step.run || step.launch || step.body) push(w, lane, work_of(w, step, handles));
     done[step.lane].push_back({lane.pushed, lane.clock});
   }
   for (size_t lane = 1; lane < exec.lanes.size(); ++lane)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,22 +27,30 @@ struct Step {
   size_t lane = 0;
   std::vector<std::pair<size_t, size_t>> after;  // lane, number of its steps
   std::string name;
-  std::function<Result(const Work&)> run;  // a copy or a fill; null for the others
-  std::shared_ptr<Launch> launch;          // a kernel
-  Graph* body = nullptr;                   // a conditional
+  std::function<Result(const Work&)> run;         // a copy or a fill; null for the others
+  std::shared_ptr<Launch> launch;                 // a kernel
+  Graph* body = nullptr;                          // a conditional node
+  std::shared_ptr<std::vector<Step>> body_steps;  // of a conditional node that can run
   Loop loop = Loop::kIf;
   unsigned long long condition = 0;
   GraphNode* node = nullptr;
 };
 
+struct Condition {
+  unsigned long long handle;
+  std::optional<unsigned> start;  // its value when the graph starts; none: kernels have to set it
+  bool has_node = false;
+};
+
 struct Graph {
   bool destroyed = false;
-  bool invalid = false;  // something that cannot be captured was asked for
+  Graph* parent = nullptr;  // the graph around the body of a conditional node
+  bool invalid = false;     // something that cannot be captured was asked for
   Stream* origin = nullptr;
   std::vector<Stream*> lanes;      // the streams that are captured now; null: made by cuGraphAddNode
   std::vector<size_t> lane_steps;  // the number of steps of each lane
   std::vector<Step> steps;
-  std::vector<std::pair<unsigned long long, unsigned>> conditions;  // handles with values at the start
+  std::vector<Condition> conditions;
 };
 
 struct GraphExec {
@@ -49,8 +58,8 @@ struct GraphExec {
   Context* context = nullptr;
   const Graph* graph = nullptr;  // its origin: names its nodes
   std::vector<Step> steps;
-  std::vector<std::pair<unsigned long long, unsigned>> conditions;
-  std::vector<Stream*> lanes;  // the first is null: that of the launch
+  std::vector<Condition> conditions;  // those of bodies, too
+  std::vector<Stream*> lanes;         // the first is null: that of the launch
 };
 
 size_t add_lane(Graph& graph, Stream* stream);
@@ -63,6 +72,12 @@ void capture_wait(Graph& graph, const Stream& stream, size_t lane, size_t steps)
 // True if the first lane follows every other one.
 bool is_joined(const Graph& graph);
 
+// The condition of a handle, which the graph or one around it made; null: there is none.
+Condition* condition_of(Graph& graph, unsigned long long handle);
+// The reason why a driver would refuse the graph or one of its bodies; empty: there is none.
+std::string why_invalid(const Graph& graph);
+// The step of an executable graph that a node became; null: the node is of another graph.
+Step* step_of(GraphExec& exec, const GraphNode& node);
 GraphExec* instantiate(World& w, const Graph& graph, Context* context);
 void launch_graph(World& w, GraphExec& exec, Stream& stream);
 

@@ -8,6 +8,7 @@ HN_EMBED(host_interface)
 
 namespace hn_host {
 
+constexpr unsigned kFinishedImage = 1;          // in e_flags of an image: it is a cubin, not PTX
 constexpr unsigned kMaxDynamicShared = 232448;  // bytes of a block, on request (227 KiB)
 
 struct Index3 {

@@ -54,6 +54,12 @@ size_t image_bytes(const void* image) {
   return header.e_shoff + static_cast<size_t>(header.e_shnum) * header.e_shentsize;
 }
 
+bool is_finished(const void* image) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof(header));
+  return header.e_flags == hn_host::kFinishedImage;
+}
+
 // The loader takes files; each has a path of its own, for the loader compares paths.
 void* load_bytes(const void* image, size_t bytes) {
   const char* folder = std::getenv("TMPDIR");
@@ -141,6 +147,11 @@ Module* load_module(const void* image) {
   const size_t bytes = image_bytes(image);
   void* library = bytes == 0 ? nullptr : load_bytes(image, bytes);
   if (!library) return nullptr;
+  if (is_finished(image) && dlsym(library, "hn_linked_by_driver")) {
+    report("module: a cubin calls cudaGraphSetConditional, which the driver links into PTX only");
+    dlclose(library);
+    return nullptr;
+  }
   auto* module = new Module;
   module->library = library;
   return module;

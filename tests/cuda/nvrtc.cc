@@ -2,6 +2,7 @@
 // (host_interface.h). HNSTANDIN_CXX names the compiler; HNSTANDIN_FAST=1 turns the checks of shared memory off;
 // HNSTANDIN_KEEP=1 keeps the folder of texts and prints its path.
 // Threads: programs may be compiled side by side.
+#include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "embedded_headers.h"
+#include "host_interface.h"
 
 extern char** environ;
 
@@ -357,10 +360,14 @@ int nvrtcGetCUBINSize(Program* program, size_t* bytes) {
   return kSuccess;
 }
 int nvrtcGetCUBIN(Program* program, char* to) {
-  return program ? copy_out(program->image, to, false) : kInvalidProgram;
+  if (!program) return kInvalidProgram;
+  const int result = copy_out(program->image, to, false);
+  if (result == kSuccess && program->image.size() >= sizeof(Elf64_Ehdr))
+    std::memcpy(to + offsetof(Elf64_Ehdr, e_flags), &hn_host::kFinishedImage, sizeof(hn_host::kFinishedImage));
+  return result;
 }
 int nvrtcGetPTXSize(Program* program, size_t* bytes) { return nvrtcGetCUBINSize(program, bytes); }
-int nvrtcGetPTX(Program* program, char* to) { return nvrtcGetCUBIN(program, to); }
+int nvrtcGetPTX(Program* program, char* to) { return program ? copy_out(program->image, to, false) : kInvalidProgram; }
 
 int nvrtcGetNumSupportedArchs(int* count) {
   if (!count) return kInvalidInput;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -106,7 +107,7 @@ struct Event {
 
 struct Counters {
   int64_t launches = 0, bytes_in = 0, bytes_out = 0, allocations = 0, faults = 0, live_allocations = 0, live_bytes = 0;
-  int64_t graph_launches = 0, nodes_set = 0, live_graphs = 0;
+  int64_t graph_launches = 0, nodes_set = 0, live_graphs = 0, rounds = 0;
   int64_t products = 0, tf32_products = 0, product_choices = 0, live_blas_objects = 0;
 };
 
@@ -122,7 +123,8 @@ struct World {
   std::map<uintptr_t, Allocation> allocations;  // by first page; freed ones until their pages go back
   std::vector<Allocation*> released;
   std::map<uintptr_t, PinnedMemory> pinned;
-  std::map<unsigned long long, unsigned> conditions;  // conditions of graphs, by handle
+  std::map<unsigned long long, std::optional<unsigned>> conditions;  // values by handle; none: not set
+  const std::set<unsigned long long>* settable = nullptr;            // conditions of the graph that runs
   Counters counters;
   std::mt19937_64 random;
   bool random_order = false;

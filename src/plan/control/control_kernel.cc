@@ -17,6 +17,8 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
+#include "kernels/control/device_steps.h"
+#include "plan/control/device_loop.h"
 #include "plan/control/loop_body.h"
 #include "plan/control/native_loop.h"
 #include "plan/graph_position.h"
@@ -29,6 +31,7 @@ namespace {
 constexpr int64_t kWorthATeamNs = 50'000;              // below this, waking a team costs more than it saves
 constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // for iterations that run in parallel
 constexpr int64_t kGuessedIterations = 1024;           // for loops whose trip count is unknown before they run
+constexpr int64_t kWorthNode = 8;                      // rows of a foreach that the device runs by itself
 constexpr int64_t kMayNotEndNs = 1'000'000;            // for loops that may not end: too long for the calling thread
 
 uint64_t mix(uint64_t a, uint64_t b) { return avalanche(a ^ (b + kGoldenRatio + (a << 6) + (a >> 2))); }
@@ -154,11 +157,15 @@ class ForeachKernel final : public ControlKernel {
     waits_ = waits(context, p().counted, {&body_.plan()});
     if (may_become_native(node, context) && p().num_carry > 0) native_ = NativeLoop::make(p(), nullptr, body.graph);
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !body_.plan().is_opaque();
+    device_ = DeviceLoop::make(node, context, nullptr, body_.plan());
   }
 
   std::vector<Body> bodies() const override { return {{"body", &body_.plan()}}; }
   bool waits_for_device() const override { return waits_; }
-  int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
+  bool needs_host() const override { return body_.plan().needs_host() || (p().counted && !device_); }
+  int64_t workspace_bytes() const override {
+    return std::max(body_.workspace_bytes(), device_ ? device_->workspace_bytes() : 0);
+  }
   int64_t cost_ns(std::span<const TensorSpec> in) const override {
     return rows_of(p(), in.empty() ? TensorSpec{} : in[0]) * (body_.plan().cost_ns() + 100);
   }
@@ -168,8 +175,10 @@ class ForeachKernel final : public ControlKernel {
 
   void run(const KernelArgs& args) override {
     const int64_t rows = rows_of(p(), args.in.empty() ? TensorSpec{} : TensorSpec{*args.in[0].shape, args.in[0].dtype});
+    if (runs_on_device(args, rows)) return;
     int64_t count = rows;
-    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows);
+    if (p().counted && rows > 0)
+      count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows);
     const auto lease = body_.begin(args);
     LoopBody::Run& run = *lease;
     for (const TensorRef& data : args.in.first(p().seqs()))
@@ -206,6 +215,11 @@ class ForeachKernel final : public ControlKernel {
 
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
+  // Few rows without a count are launched faster one after the other, and the host waits for none of them.
+  bool runs_on_device(const KernelArgs& args, int64_t rows) const {
+    if (!device_ || rows == 0 || (rows < kWorthNode && !p().counted)) return false;
+    return device_->run(args, rows, rows, p().counted ? &args.in.back() : nullptr);
+  }
   [[noreturn]] void fail_in_iteration(int64_t iteration) const {
     fail_in_body(loop_.name + ", iteration " + std::to_string(iteration));
   }
@@ -276,6 +290,7 @@ class ForeachKernel final : public ControlKernel {
   bool waits_ = false;
   bool independent_ = false;            // no iteration reads results of another
   std::unique_ptr<NativeLoop> native_;  // null: always interpreted
+  std::unique_ptr<DeviceLoop> device_;  // null: the host runs the loop
 };
 
 // ---------------------------------------------------------------------------------------------------------- while_loop
@@ -302,11 +317,15 @@ class WhileLoopKernel final : public ControlKernel {
     const std::vector<bool> tested = read_inputs(*node.subgraphs[0]);
     for (size_t s = 0; s < p().carries(); ++s)
       if (tested[p().carry(s)]) followed_.push_back(p().carry(s));
+    device_ = DeviceLoop::make(node, context, condition_.get(), body_.plan());
   }
 
   bool waits_for_device() const override { return waits_; }
   std::vector<Body> bodies() const override { return {{"condition", condition_.get()}, {"body", &body_.plan()}}; }
-  int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
+  bool needs_host() const override { return !device_ || device_->needs_host(); }
+  int64_t workspace_bytes() const override {
+    return std::max(body_.workspace_bytes() + 64, device_ ? device_->workspace_bytes() : 0);
+  }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
     const int64_t most = p().max_iterations.value_or(INT64_MAX), trips = std::min(most, kGuessedIterations);
     const int64_t cost = trips * (body_.plan().cost_ns() + condition_->cost_ns() + (native_ ? kTinyIterationNs : 200));
@@ -319,6 +338,7 @@ class WhileLoopKernel final : public ControlKernel {
     const int64_t limit = std::min(given, p().max_iterations.value_or(INT64_MAX));
     const int64_t rows = p().max_iterations.value_or(0);  // a loop without a limit stacks nothing
     const bool may_report = p().on_limit != "stop" && (whole_limit_ < 0 || limit == given);
+    if (device_ && limit > 0 && runs_on_device(args, limit, rows, may_report)) return;
     const auto lease = body_.begin(args);
     LoopBody::Run& run = *lease;
     if (runs_as_machine_code(native_.get()) && !may_report) return run_as_machine_code(args, run, limit, rows);
@@ -346,7 +366,7 @@ class WhileLoopKernel final : public ControlKernel {
       fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
     if (native_) native_->note_iterations(done);
-    if (still_holds) report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_);
+    if (still_holds) report(limit);
     body_.finish(run, args.out.subspan(p().outs()), done, rows);
     if (void* count = args.out.back().data) device::write_value(count, done);
   }
@@ -354,6 +374,18 @@ class WhileLoopKernel final : public ControlKernel {
 
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
+  void report(int64_t limit) const { report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_); }
+  bool runs_on_device(const KernelArgs& args, int64_t limit, int64_t rows, bool may_report) const {
+    if (!device_->needs_host()) return device_->run(args, limit, rows, nullptr);
+    std::optional<DeviceLoop::End> end;
+    try {
+      end = device_->run_in_pieces(args, limit, rows);
+    } catch (const Error&) {
+      fail_in_body(loop_.name);
+    }
+    if (end && may_report && end->holds && end->done == limit) report(limit);
+    return end.has_value();
+  }
   void run_as_machine_code(const KernelArgs& args, LoopBody::Run& run, int64_t limit, int64_t rows) const {
     int64_t done = 0;
     try {
@@ -382,6 +414,7 @@ class WhileLoopKernel final : public ControlKernel {
   int64_t whole_limit_ = -1;            // limit of the loop that this one is a segment of; -1: it is no segment
   std::vector<size_t> followed_;        // carries that the condition reads
   std::unique_ptr<NativeLoop> native_;  // null: always interpreted
+  std::unique_ptr<DeviceLoop> device_;  // null: the host runs the loop
 };
 
 // ---------------------------------------------------------------------------------------------------------------- cond
@@ -397,6 +430,9 @@ class CondKernel final : public ControlKernel {
     waits_ = waits(context, true, {});
     then_ = make_branch(node, 1, context, around, lent);
     else_ = make_branch(node, 2, context, around, lent);
+    needs_host_ = !device_decides(context.device);
+    for (const Plan* plan : {pred_.get(), then_.plan.get(), else_.plan.get()})
+      needs_host_ = needs_host_ || (plan != nullptr && (plan->needs_host() || !plan->written_inputs().empty()));
   }
 
   std::vector<Body> bodies() const override {
@@ -405,6 +441,7 @@ class CondKernel final : public ControlKernel {
     return all;
   }
   bool waits_for_device() const override { return waits_; }
+  bool needs_host() const override { return needs_host_; }
   int64_t workspace_bytes() const override { return 64 + std::max(then_.aside_bytes, else_.aside_bytes); }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
@@ -414,7 +451,11 @@ class CondKernel final : public ControlKernel {
   }
 
   void run(const KernelArgs& args) override {
-    const bool taken = choose(args);
+    if (!runs_on_device(args)) run_branch(args, is_true(choose(args)));
+  }
+
+ private:
+  void run_branch(const KernelArgs& args, bool taken) {
     const Branch& branch = taken ? then_ : else_;
     try {
       const auto lease = spare_.take();
@@ -438,7 +479,28 @@ class CondKernel final : public ControlKernel {
     }
   }
 
- private:
+  // Both branches become IF nodes of a graph: the host visits both, and waits for no choice.
+  bool runs_on_device(const KernelArgs& args) {
+    device::LaunchBatch* const batch = device::LaunchBatch::current();
+    if (needs_host_ || batch == nullptr) return false;
+    const bool may_begin = !gave_up_.load(std::memory_order_relaxed) && batch->makes_conditions() && !profile::active();
+    if (!batch->is_recording() && !may_begin) return false;
+    if (batch->run_as_graph([&] { launch_both(*batch, args); })) return true;
+    gave_up_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  void launch_both(device::LaunchBatch& batch, const KernelArgs& args) {
+    const TensorRef chosen = choose(args);
+    const uint64_t conditions[] = {batch.new_condition(), batch.new_condition()};
+    kernels::on_device::launch_branch_decision({conditions[0], conditions[1], chosen.data}, chosen.dtype);
+    for (const bool taken : {true, false}) {
+      batch.begin_part(device::Backend::Launch::Kind::kIf, conditions[taken ? 0 : 1]);
+      run_branch(args, taken);
+      if (batch.part_is_empty()) kernels::on_device::launch_nothing();
+      batch.end_part();
+    }
+  }
+
   struct OutputOfFresh {
     int output, fresh;
   };
@@ -479,8 +541,9 @@ class CondKernel final : public ControlKernel {
     return branch;
   }
 
-  bool choose(const KernelArgs& args) {
-    if (direct_pred_ >= 0) return is_true(args.in[static_cast<size_t>(direct_pred_)]);
+  // Returns the value that decides.
+  TensorRef choose(const KernelArgs& args) {
+    if (direct_pred_ >= 0) return args.in[static_cast<size_t>(direct_pred_)];
     try {
       const auto lease = spare_.take();
       bind_inputs(args.in, lease->inputs);
@@ -489,7 +552,7 @@ class CondKernel final : public ControlKernel {
     } catch (const Error&) {
       fail_in_body(name_ + ", predicate");
     }
-    return is_true({args.workspace, &pred_spec_.shape, pred_spec_.dtype});
+    return {args.workspace, &pred_spec_.shape, pred_spec_.dtype};
   }
 
   RngKey key_of(const RngKey& key, uint64_t part) const {
@@ -499,8 +562,9 @@ class CondKernel final : public ControlKernel {
   const std::string name_;
   const SourceLocation where_;
   const bool random_;
-  bool waits_ = false;
-  const int direct_pred_;  // slot of a predicate that is computed outside, -1: pred_ computes it
+  bool waits_ = false, needs_host_ = false;
+  std::atomic<bool> gave_up_{false};  // a graph of the branches could not be made
+  const int direct_pred_;             // slot of a predicate that is computed outside, -1: pred_ computes it
   Ref<Plan> pred_;
   TensorSpec pred_spec_;
   Branch then_, else_;

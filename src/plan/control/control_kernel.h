@@ -19,6 +19,7 @@ class ControlKernel : public Kernel {
   // The estimated time of one run on inputs of these specs, and the number of cores that it can use.
   virtual int64_t cost_ns(std::span<const TensorSpec> in) const = 0;
   virtual int cores(std::span<const TensorSpec> in) const = 0;
+  virtual bool needs_host() const = 0;  // see Plan::needs_host
 
  private:
   friend Ref<ControlKernel> link_control(const Node&, const LinkContext&, const Plan::Options&,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/control/control_flow.h"
+#include "hybridnet/storage.h"
 #include "plan/plain_copy.h"
 
 namespace hybridnet {
@@ -184,6 +185,21 @@ void turn_circle(std::span<Copy> copies, size_t at) {
   }
 }
 
+// The same for memory of a device, which the host cannot swap: the value that the first copy destroys is put aside.
+void turn_circle_on(Device device, std::span<Copy> copies, size_t first, std::string_view loop) {
+  const int64_t bytes = copies[first].bytes;
+  const OwnedBlock aside(bytes, device);
+  copy_plainly(aside.data(), copies[first].to, bytes, loop);
+  for (size_t at = first;;) {
+    Copy& copy = copies[at];
+    const auto next = static_cast<size_t>(copy_to(copies, copy.from));
+    if (next == first) copy.from = static_cast<char*>(aside.data());
+    make(copy, loop);
+    if (next == first) return;
+    at = next;
+  }
+}
+
 }  // namespace
 
 // A copy that would destroy a value that others read is made after them.
@@ -215,7 +231,12 @@ void StateMemory::finish(Run& run, std::span<const Plan::InputBinding> inputs, s
     if (other >= 0 && --run.readers[static_cast<size_t>(other)] == 0) run.waiting.push_back(static_cast<size_t>(other));
   }
   for (size_t i = 0; i < copies.size(); ++i)
-    if (copies[i].bytes > 0) turn_circle(copies, i);
+    if (copies[i].bytes > 0) {
+      if (const device::Stream* const stream = device::current())
+        turn_circle_on(stream->device(), copies, i, loop);
+      else
+        turn_circle(copies, i);
+    }
 }
 
 }  // namespace hybridnet

@@ -51,6 +51,25 @@ TEST_F(CudaNvrtc, CompilesATextWithHeadersForEachArchitecture) {
   }
 }
 
+TEST_F(CudaNvrtc, LeavesTheConditionsOfGraphsToTheDriver) {
+  std::string text = "#include \"kernels/device/loops.cuh\"\n";
+  for (const char* type : {"float", "hybridnet::device::float16", "int64_t", "bool"}) {
+    const std::string number = std::to_string(text.size());
+    text += "HN_KERNEL(loop" + number + ", hybridnet::device::LoopDecision) { hybridnet::device::decide_loop<" + type +
+            ">(a); }\nHN_KERNEL(branch" + number +
+            ", hybridnet::device::BranchDecision) { hybridnet::device::decide_branch<" + type + ">(a); }\n";
+  }
+  for (const char* word : {"hybridnet::device::Word16", "uint32_t", "uint8_t"})
+    text += "HN_KERNEL(move" + std::to_string(text.size()) +
+            ", hybridnet::device::RowMoves) { hybridnet::device::move_rows<" + word + ">(a); }\n";
+  text += "HN_KERNEL(clear, hybridnet::device::RowClears) { hybridnet::device::clear_rows<uint32_t>(a); }\n";
+  for (const char* architecture : {"sm_80", "sm_90"}) {
+    const std::string image = compiler_->compile(text, architecture, headers_, device::ImageKind::kLinkedByDriver);
+    EXPECT_NE(image.find(".extern .func cudaGraphSetConditional"), std::string::npos);
+    EXPECT_NE(image.find(std::string(".target ") + architecture), std::string::npos);
+  }
+}
+
 TEST_F(CudaNvrtc, CompilesATextOfAUserWithItsOptionsAndExports) {
   const device::UserSource source{.text = R"(#include <cmath>
 #include <cstdint>

@@ -93,7 +93,7 @@ class StandIn : public ::testing::Test {
   void free(Memory memory) { EXPECT_DONE(call("cuMemFree_v2", memory)); }
 
   // The compiler's log if the text does not compile.
-  std::string compile(const std::string& text, std::string* image) {
+  std::string compile(const std::string& text, std::string* image, bool as_ptx = false) {
     std::vector<std::string> texts;
     for (const auto& header : device::kernel_headers()) texts.emplace_back(header.text);
     std::vector<const char*> headers, names;
@@ -110,15 +110,15 @@ class StandIn : public ::testing::Test {
     log.resize(log.find('\0'));
     if (result == 0) {
       log.clear();
-      call("nvrtcGetCUBINSize", program, &bytes);
+      call(as_ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize", program, &bytes);
       image->resize(bytes);
-      call("nvrtcGetCUBIN", program, image->data());
+      call(as_ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN", program, image->data());
     }
     call("nvrtcDestroyProgram", &program);
     return log;
   }
   // The module of a text; each text is compiled once for the process.
-  Handle module_of(const std::string& text);
+  Handle module_of(const std::string& text, bool as_ptx = false);
 
   Handle function(Handle module, const char* name) {
     Handle found = nullptr;
@@ -135,12 +135,12 @@ class StandIn : public ::testing::Test {
   Handle stream_ = nullptr;
 };
 
-inline StandIn::Handle StandIn::module_of(const std::string& text) {
+inline StandIn::Handle StandIn::module_of(const std::string& text, bool as_ptx) {
   static auto& modules = *new std::vector<std::pair<std::string, Handle>>;
   for (const auto& [known, module] : modules)
     if (known == text) return module;
   std::string image;
-  EXPECT_EQ(compile(text, &image), "");
+  EXPECT_EQ(compile(text, &image, as_ptx), "");
   Handle module = nullptr;
   EXPECT_DONE(call("cuModuleLoadDataEx", &module, static_cast<const void*>(image.data()), 0u,
                    static_cast<int*>(nullptr), static_cast<void**>(nullptr)));

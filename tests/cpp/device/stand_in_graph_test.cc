@@ -144,12 +144,134 @@ TEST_F(StandInGraph, RepeatsTheBodyOfAWhileNode) {
   ASSERT_NE(params.bodies, nullptr);
   const Memory y = upload({0.0f});
   EXPECT_DONE(call("cuStreamBeginCaptureToGraph", stream_, params.bodies[0], Handle{}, Handle{}, size_t{0}, 1));
-  EXPECT_DONE(launch(function(module_of(kCountdown), "countdown"), 1, {params.condition, y, 5}, stream_));
+  EXPECT_DONE(launch(function(module_of(kCountdown, true), "countdown"), 1, {params.condition, y, 5}, stream_));
   EXPECT_EQ(end(), params.bodies[0]);
   EXPECT_DONE(call("cuGraphLaunch", instantiate(graph), stream_));
   EXPECT_EQ(download(y, 1)[0], 5.0f);
   free(y);
   EXPECT_EQ(reports(), "");
+}
+
+// A graph with one conditional node, whose body has the kernel that sets its condition.
+class StandInConditions : public StandInGraph {
+ protected:
+  struct KernelParams {
+    Handle function;
+    unsigned grid[3] = {1, 1, 1}, block[3] = {256, 1, 1}, dynamic_shared_bytes = 0;
+    void** arguments;
+    void **extra = nullptr, *kernel = nullptr, *context = nullptr;
+  };
+  Handle countdown() { return function(module_of(kCountdown, true), "countdown"); }
+  Handle make_graph() {
+    Handle graph = nullptr;
+    EXPECT_DONE(call("cuGraphCreate", &graph, 0u));
+    return graph;
+  }
+  unsigned long long make_condition(Handle graph, unsigned flags) {
+    unsigned long long condition = 0;
+    EXPECT_DONE(call("cuGraphConditionalHandleCreate", &condition, graph, Handle{}, 1u, flags));
+    return condition;
+  }
+  int add_while(Handle graph, unsigned long long condition, Handle* body) {
+    ConditionalParams params;
+    params.condition = condition;
+    Handle node = nullptr;
+    const int result = call("cuGraphAddNode_v2", &node, graph, Handle{}, Handle{}, size_t{0}, &params);
+    *body = params.bodies ? params.bodies[0] : nullptr;
+    return result;
+  }
+  Handle add_countdown(Handle graph, Arguments a) {
+    void* arguments[] = {&a};
+    const KernelParams params{.function = countdown(), .arguments = arguments};
+    Handle node = nullptr;
+    EXPECT_DONE(call("cuGraphAddKernelNode_v2", &node, graph, Handle{}, size_t{0}, static_cast<const void*>(&params)));
+    return node;
+  }
+  int try_instantiate(Handle graph) {
+    Handle exec = nullptr;
+    return call("cuGraphInstantiateWithFlags", &exec, graph, 0ull);
+  }
+  void expect_report(const std::string& part) { EXPECT_NE(reports().find(part), std::string::npos) << part; }
+};
+
+TEST_F(StandInConditions, SetsParametersOfNodesInBodies) {
+  const Handle graph = make_graph();
+  const auto condition = make_condition(graph, 1);
+  Handle body = nullptr;
+  EXPECT_DONE(add_while(graph, condition, &body));
+  const Memory y = upload({0.0f}), z = upload({0.0f});
+  const Handle node = add_countdown(body, {condition, y, 5}), exec = instantiate(graph);
+  EXPECT_DONE(call("cuGraphLaunch", exec, stream_));
+  Arguments other{condition, z, 7};
+  void* arguments[] = {&other};
+  const KernelParams params{.function = countdown(), .arguments = arguments};
+  EXPECT_DONE(call("cuGraphExecKernelNodeSetParams_v2", exec, node, static_cast<const void*>(&params)));
+  EXPECT_DONE(call("cuGraphLaunch", exec, stream_));
+  EXPECT_EQ(download(y, 1)[0], 5.0f);
+  EXPECT_EQ(download(z, 1)[0], 7.0f);
+  for (const Memory memory : {y, z}) free(memory);
+  EXPECT_EQ(reports(), "");
+}
+
+TEST_F(StandInConditions, RefusesGraphsThatADriverWouldRefuse) {
+  const Handle graph = make_graph(), other = make_graph();
+  const auto condition = make_condition(graph, 1);
+  Handle body = nullptr;
+  EXPECT_EQ(add_while(other, condition, &body), 1);
+  expect_report("the condition belongs to another graph");
+  EXPECT_EQ(try_instantiate(graph), 1);
+  expect_report("a condition has no node");
+  EXPECT_DONE(add_while(graph, condition, &body));
+  EXPECT_EQ(add_while(graph, condition, &body), 1);
+  expect_report("the condition has another node");
+}
+
+TEST_F(StandInConditions, RefusesAnEmptyBodyAndASecondExecutableGraph) {
+  const Handle graph = make_graph();
+  const auto condition = make_condition(graph, 1);
+  Handle body = nullptr;
+  EXPECT_DONE(add_while(graph, condition, &body));
+  EXPECT_EQ(try_instantiate(graph), 1);
+  expect_report("the body of a WHILE node is empty");
+  const Memory y = upload({0.0f});
+  add_countdown(body, {condition, y, 1});
+  EXPECT_DONE(try_instantiate(graph));
+  EXPECT_EQ(try_instantiate(graph), 801);
+  expect_report("has an executable graph");
+  free(y);
+}
+
+TEST_F(StandInConditions, FindsAConditionThatNothingSets) {
+  const Handle graph = make_graph();
+  const auto condition = make_condition(graph, 0);
+  Handle body = nullptr;
+  EXPECT_DONE(add_while(graph, condition, &body));
+  const Memory y = upload({0.0f});
+  add_countdown(body, {condition, y, 1});
+  EXPECT_DONE(call("cuGraphLaunch", instantiate(graph), stream_));
+  EXPECT_EQ(call("cuStreamSynchronize", stream_), 719);
+  expect_report("nothing has set its condition");
+  free(y);
+}
+
+TEST_F(StandInConditions, FindsAKernelOutsideTheGraphOfItsCondition) {
+  const Handle graph = make_graph();
+  const auto condition = make_condition(graph, 1);
+  const Memory y = upload({0.0f});
+  EXPECT_DONE(launch(countdown(), 1, {condition, y, 5}, stream_));
+  EXPECT_EQ(call("cuStreamSynchronize", stream_), 719);
+  expect_report("the condition of a graph that it does not run in");
+  free(y);
+}
+
+TEST_F(StandInConditions, LinksConditionsIntoPtxOnly) {
+  std::string cubin;
+  EXPECT_EQ(compile(kCountdown, &cubin), "");
+  Handle module = nullptr;
+  EXPECT_EQ(call("cuModuleLoadDataEx", &module, static_cast<const void*>(cubin.data()), 0u, static_cast<int*>(nullptr),
+                 static_cast<void**>(nullptr)),
+            200);
+  expect_report("a cubin calls cudaGraphSetConditional");
 }
 
 }  // namespace
