@@ -3,8 +3,8 @@
     python benchmarks/decode.py [--only PART,PART] [--rounds 5]
 
 The prompt has 16 words, 128 follow. Names of rows: the type of the weights, the batch, and the rows of the caches of
-keys and values. Every side has the same weights and a process of its own; the sides take turns. The words that the sides
-choose are compared with ours: the last column has the share of equal ones.
+keys and values. Every side has the same weights and a process of its own; the sides take turns. The last column has the
+share of the words that each side chooses as the first one does.
 """
 
 from __future__ import annotations
@@ -62,14 +62,16 @@ def main() -> None:
                         failed[side] = answer["error"]
                     elif turn > 0:
                         times[side].append(answer["seconds"] / TOKENS * 1e3)
+            for side, error in failed.items():
+                print(f"{side}: {error}", file=sys.stderr)
+            if len(failed) == len(chosen):
+                continue
             worked = [side for side in chosen if side not in failed]
             figures = [
                 f"{statistics.median(times[side]):.1f} ({min(times[side]):.1f})" if side in worked else "-"
                 for side in chosen
             ]
             print(f"| {case} | " + " | ".join(figures) + f" | {' '.join(shares(case, worked, folder))} |", flush=True)
-            for side, error in failed.items():
-                print(f"{side}: {error}", file=sys.stderr)
             for process in processes.values():
                 process.ask(case="forget")
         for process in processes.values():

@@ -21,7 +21,7 @@ from decode_net import (
     weights,
 )
 from hybridnet import nd
-from hybridnet.contrib import amp, quantization
+from hybridnet.contrib import quantization
 from hybridnet.gluon import HybridBlock, SymbolBlock, nn
 from serve import Step, serve
 
@@ -131,11 +131,9 @@ def decoder_of(dtype: str) -> Any:
     if dtype not in DECODERS:
         net = decoder()
         if dtype == "int8":
-            caches = [mx.io.DataDesc(f"cache{i}", (1, HEADS, 16, SIZE)) for i in range(2 * LAYERS)]
-            words = mx.io.DataDesc("words", (1, PROMPT), "int64"), mx.io.DataDesc("position", (1,), "int64")
+            caches = [mx.io.DataDesc(f"cache{i}", (2, HEADS, PROMPT, SIZE)) for i in range(2 * LAYERS)]
+            words = mx.io.DataDesc("words", (2, PROMPT), "int64"), mx.io.DataDesc("position", (1,), "int64")
             net = quantization.quantize_net(net, data_shapes=[*words, *caches], mode="weights")
-        if dtype == "bfloat16":
-            net = amp.convert_hybrid_block(net, target_dtype="bfloat16")
         DECODERS[dtype] = net
     return DECODERS[dtype]
 
