@@ -324,3 +324,31 @@ def test_a_product_that_is_waited_for_is_named_by_its_error() -> None:
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700): float32 product (4, 1024) x (4, 1024) transposed" in done.stdout, (
         done.stderr
     )
+
+
+@pytest.mark.usefixtures("every_product")
+def test_loops_and_branches_with_products_of_the_library_are_the_hosts() -> None:
+    class Net(gluon.HybridBlock):
+        def forward(self, x: mx.nd.NDArray, weight: mx.nd.NDArray) -> mx.nd.NDArray:
+            def body(i: mx.nd.NDArray, x: mx.nd.NDArray) -> tuple:
+                x = mx.nd.contrib.cond(
+                    i.sum() > 3, lambda: mx.nd.dot(x, weight), lambda: mx.nd.tanh(mx.nd.dot(x, weight))
+                )
+                return x, (i + 1, x)
+
+            start = (mx.nd.zeros((1,), ctx=x.context), x)
+            return mx.nd.contrib.while_loop(lambda i, x: i < 6, body, start, 9)[0]
+
+    given = values(4, 8), values(8, 8) / 4
+
+    def results(ctx: mx.Context) -> list[np.ndarray]:
+        net = Net()
+        net.hybridize(static_alloc=True, strict=True)
+        inputs = [mx.nd.array(x, ctx=ctx) for x in given]
+        return [net(*inputs).asnumpy() for _ in range(4)]
+
+    expected = results(mx.cpu())[0]
+    before = products()
+    for found in results(GPU):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert products() - before == 4 * 6
