@@ -6,6 +6,7 @@
 #include "graph/control/control_flow.h"
 #include "kernels/attention/few_queries.h"
 #include "passes/attributes.h"
+#include "passes/control/size_questions.h"
 #include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
 
@@ -24,6 +25,19 @@ const OpRef kBatchDot{"batch_dot"}, kSoftmax{"softmax"}, kDropout{"Dropout"}, kM
 constexpr int64_t kMinLength = 48, kMaxSize = 128;
 // With this many times more weights than elements of the operands, the memory saved matters more than speed.
 constexpr int64_t kManyTimes = 8;
+
+int64_t last(const Shape& shape) { return shape[shape.ndim() - 1]; }
+
+// weights: (..., queries, keys). size, value_size: of one query, and of one value.
+bool fusing_pays(const Shape& weights, int64_t size, int64_t value_size, DType dtype, bool train) {
+  const int64_t queries = weights[weights.ndim() - 2], keys = last(weights);
+  const bool few =
+      dtype == DType::kFloat64 ? kernels::has_few_queries<double>(queries) : kernels::has_few_queries<float>(queries);
+  if (few && !train) return true;  // the gradient has no kernel for few queries
+  if (queries < kMinLength || keys < kMinLength) return false;
+  const bool is_fast = size <= kMaxSize && value_size <= kMaxSize;
+  return is_fast || queries * keys >= kManyTimes * (queries + keys) * (size + value_size);
+}
 
 bool is_last_axis(const AttrValue& axis, int ndim) {
   const auto* number = std::get_if<int64_t>(&axis.value);
@@ -133,35 +147,26 @@ class Matcher {
     return true;
   }
 
-  // True if the operands belong to one attention and are large enough.
+  // True if the operands belong to one attention and have sizes for which fusing pays.
   bool fits() const {
     const Node& product = *scores.product.node;
     const TensorSpec& weights = product.specs[0];
-    const int ndim = weights.shape.ndim();
-    const int64_t queries = weights.shape[ndim - 2], keys = weights.shape[ndim - 1];
-    const bool few = are_few(queries, weights.dtype);
-    if (!is_floating(weights.dtype) || (!few && (queries < kMinLength || keys < kMinLength))) return false;
-    const int64_t size = size_of(product), value_size = size_of(node_);
-    const bool is_fast = few || (size <= kMaxSize && value_size <= kMaxSize);
-    if (!is_fast && queries * keys < kManyTimes * (queries + keys) * (size + value_size)) return false;
-    if (node_.op == &kBatchDot.op()) return !bool_attribute(product, "transpose_a", false);
-    if (number_attribute(product, "heads", 0) != number_attribute(node_, "heads", 0)) return false;
-    return node_.inputs[0] == product.inputs[node_.op == &kSelfValues.op() ? 0 : 1];
+    if (!is_floating(weights.dtype)) return false;
+    const bool plain = node_.op == &kBatchDot.op();
+    if (plain ? bool_attribute(product, "transpose_a", false) : !has_operands_of(product)) return false;
+    const Shape& values = node_.specs[0].shape;
+    const Shape& queries = plain ? graph_.spec(product.inputs[0]).shape : values;
+    return ask_sizes({weights.shape, queries, values},
+                     [dtype = weights.dtype, train = graph_.train(), parts = plain ? 1 : heads()](auto shapes) {
+                       return fusing_pays(shapes[0], last(shapes[1]) / parts, last(shapes[2]) / parts, dtype, train);
+                     });
   }
 
-  // The gradient has no kernel for few queries.
-  bool are_few(int64_t queries, DType dtype) const {
-    if (graph_.train()) return false;
-    return dtype == DType::kFloat64 ? kernels::has_few_queries<double>(queries)
-                                    : kernels::has_few_queries<float>(queries);
+  bool has_operands_of(const Node& product) const {
+    return number_attribute(product, "heads", 0) == number_attribute(node_, "heads", 0) &&
+           node_.inputs[0] == product.inputs[node_.op == &kSelfValues.op() ? 0 : 1];
   }
 
-  // The size of a query, for the product with keys, or of a value, for the product with values.
-  int64_t size_of(const Node& product) const {
-    if (product.op != &kBatchDot.op()) return node_.specs[0].shape[2] / heads();
-    const Shape& s = &product == &node_ ? node_.specs[0].shape : graph_.spec(product.inputs[0]).shape;
-    return s[s.ndim() - 1];
-  }
   int64_t heads() const { return integer_attribute(node_, "heads", 1); }
 
   const Graph& graph_;

@@ -116,7 +116,7 @@ TEST_P(Gradients, NewSizesAreLayoutsOfOnePlan) {
 TEST_P(Gradients, SizesInParametersOfGradientsFollow) {
   const std::vector<Shape> shapes{{2, 5, 12}, {3, 7, 12}, {5, 6, 12}, {2, 9, 12}, {7, 5, 12}, {4, 22, 12}};
   const Ref<GraphCallable> op = expect_as_compiled_anew(attention(), shapes, GetParam());
-  EXPECT_LE(op->counts().rewritten, 3u);
+  EXPECT_LE(op->counts().rewritten, 4u);  // two graphs, because attention of few queries is fused, and a proof of each
 }
 
 TEST_P(Gradients, AnAxisThatNeverChangedIsProvedWhenItDoes) {
