@@ -190,14 +190,14 @@ extern "C" void hnstandin_fail(const char* specification) {
 }
 
 // launches, bytes in, bytes out, allocations, faults since the last reset; live allocations, live bytes; launches of
-// graphs, nodes whose parameters were set, live graphs, runs of bodies of conditional nodes; products of cuBLASLt,
-// those in TF32, choices of algorithms, live objects of cuBLASLt: up to `count`.
+// graphs, nodes whose parameters were set, live graphs; products of cuBLASLt, those in TF32, choices of algorithms,
+// live objects of cuBLASLt; runs of bodies of conditional nodes: up to `count`.
 extern "C" int hnstandin_counters(long long* values, int count) {
   std::lock_guard lock(world().mutex);
   const auto& c = world().counters;
-  const int64_t all[] = {c.launches,         c.bytes_in,   c.bytes_out,      c.allocations,     c.faults,
-                         c.live_allocations, c.live_bytes, c.graph_launches, c.nodes_set,       c.live_graphs,
-                         c.rounds,           c.products,   c.tf32_products,  c.product_choices, c.live_blas_objects};
+  const int64_t all[] = {c.launches,         c.bytes_in,      c.bytes_out,       c.allocations,       c.faults,
+                         c.live_allocations, c.live_bytes,    c.graph_launches,  c.nodes_set,         c.live_graphs,
+                         c.products,         c.tf32_products, c.product_choices, c.live_blas_objects, c.rounds};
   const int kept = std::min<int>(count, static_cast<int>(std::size(all)));
   for (int i = 0; i < kept; ++i) values[i] = all[i];
   return kept;

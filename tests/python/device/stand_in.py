@@ -36,8 +36,8 @@ def reset() -> None:
 def counters() -> dict[str, int]:
     names = (
         *("launches", "bytes_in", "bytes_out", "allocations", "faults", "live_allocations", "live_bytes"),
-        *("graph_launches", "nodes_set", "live_graphs", "rounds"),
-        *("products", "tf32_products", "product_choices", "live_blas_objects"),
+        *("graph_launches", "nodes_set", "live_graphs"),
+        *("products", "tf32_products", "product_choices", "live_blas_objects", "rounds"),
     )
     values = (ctypes.c_longlong * len(names))()
     library().hnstandin_counters(values, len(names))
