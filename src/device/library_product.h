@@ -28,8 +28,12 @@ class ProductLibrary {
 };
 
 // Pushes the product to current(), after the launches that this thread has collected: a library's work cannot be part
-// of their graph. False: no library computes this product, and nothing was pushed.
-bool library_product(ProductCall call);
+// of their graph. own_steps: the steps that our own kernel needs for it, which decide whether a library pays. False: no
+// library computes this product, and nothing was pushed.
+bool library_product(ProductCall call, int64_t own_steps);
+
+// The least own_steps of products that go to a library. For tests and measurements; returns the number before.
+int64_t set_least_library_steps(int64_t steps);
 
 // Whether products of float32 may round their factors to 10 bits and more (TF32); a setting of the process, false at
 // first. Counts for products that are pushed afterwards. Returns the setting before.

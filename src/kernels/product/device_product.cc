@@ -1,7 +1,6 @@
 #include "kernels/product/device_product.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 
 #include "device/library_product.h"
@@ -21,50 +20,41 @@ const char* shared_name(DType dtype) {
 
 constexpr int64_t kTile = 64, kDepth = 16;  // the sizes of product.cuh
 
-// A library computes products for which our kernel needs at least this many steps, one after the other. A step is the
-// work of a block on 16 of k: 256 multiplications and additions by each of 256 threads, two barriers and a read of
-// memory, roughly 0.6 us by the clock rates and latencies of current GPUs (not measured). The library costs the host 5
-// to 10 us more than a launch, and cuts a plan's graph in two, which is another launch. So it pays from about 20 us of
-// our kernel: 32 steps. Layers of small networks (k below 512, up to 128 tiles) stay with our kernel, and so their
-// networks stay whole graphs.
-constexpr int64_t kLeastLibrarySteps = 32;
 constexpr int64_t kBlocksAtOnce = 128;  // blocks that run side by side; a constant, so that it selects equally anywhere
-std::atomic<int64_t> g_least_library_steps{kLeastLibrarySteps};
 
-bool pays_library(const GemmShape& s, int64_t batch) {
+// The steps of 16 of k that our own kernel needs, one after the other.
+int64_t own_steps(const GemmShape& s, int64_t batch) {
   const auto parts = [](int64_t size, int64_t part) { return (size + part - 1) / part; };
   const int64_t tiles = batch * parts(s.m, kTile) * parts(s.n, kTile);
-  return parts(tiles, kBlocksAtOnce) * parts(s.k, kDepth) >= g_least_library_steps.load(std::memory_order_relaxed);
+  return parts(tiles, kBlocksAtOnce) * parts(s.k, kDepth);
 }
 
 bool library_gemm(const GemmShape& s, DType dtype, double alpha, const void* a, const void* b, double beta, void* c,
                   const ProductBatch& batch) {
   // While a chain of elementwise functions is recorded, its pointers are numbers, and nothing may be pushed.
   if (FusedRecording::current() != nullptr) return false;
-  return is_floating(dtype) && pays_library(s, batch.batch) &&
-         device::library_product({.dtype = dtype,
-                                  .transpose_a = s.transpose_a,
-                                  .transpose_b = s.transpose_b,
-                                  .m = s.m,
-                                  .n = s.n,
-                                  .k = s.k,
-                                  .lda = s.lda,
-                                  .ldb = s.ldb,
-                                  .ldc = s.ldc,
-                                  .batch = batch.batch,
-                                  .a_step = batch.a_step,
-                                  .b_step = batch.b_step,
-                                  .c_step = batch.c_step,
-                                  .alpha = alpha,
-                                  .beta = beta,
-                                  .a = a,
-                                  .b = b,
-                                  .c = c});
+  return is_floating(dtype) && device::library_product({.dtype = dtype,
+                                                        .transpose_a = s.transpose_a,
+                                                        .transpose_b = s.transpose_b,
+                                                        .m = s.m,
+                                                        .n = s.n,
+                                                        .k = s.k,
+                                                        .lda = s.lda,
+                                                        .ldb = s.ldb,
+                                                        .ldc = s.ldc,
+                                                        .batch = batch.batch,
+                                                        .a_step = batch.a_step,
+                                                        .b_step = batch.b_step,
+                                                        .c_step = batch.c_step,
+                                                        .alpha = alpha,
+                                                        .beta = beta,
+                                                        .a = a,
+                                                        .b = b,
+                                                        .c = c},
+                                                       own_steps(s, batch.batch));
 }
 
 }  // namespace
-
-int64_t set_least_library_steps(int64_t steps) { return g_least_library_steps.exchange(steps); }
 
 void gemm(const GemmShape& s, DType dtype, double alpha, const void* a, const void* b, double beta, void* c,
           const ProductBatch& batch) {

@@ -21,8 +21,4 @@ struct ProductBatch {
 void gemm(const GemmShape& s, DType dtype, double alpha, const void* a, const void* b, double beta, void* c,
           const ProductBatch& batch = {});
 
-// Products of floats go to a library of the device, where there is one, if our own kernel needs at least `steps` steps
-// of 16 of k one after the other. For tests and measurements; returns the number before.
-int64_t set_least_library_steps(int64_t steps);
-
 }  // namespace hybridnet::kernels::on_device
