@@ -147,9 +147,11 @@ PipelineScope scope_of(const CompileOptions& options, PassReport* report,
                         .pipeline = PipelineScope::current().pipeline});
 }
 
-// Rewrites for the kernels of CPUs, which GPUs do without.
+// Rewrites for the kernels of CPUs, which GPUs do without. The operator that attention becomes has no form for GPUs:
+// its products and softmax do, and so no cache is copied to the CPU.
 std::vector<std::string> left_out(Device device) {
-  return device.type == DeviceType::kGPU ? std::vector<std::string>{"channels_last"} : std::vector<std::string>{};
+  if (device.type != DeviceType::kGPU) return {};
+  return {"channels_last", "attention"};
 }
 
 // Each output has memory of its own, even if it is another output, a view of one or an input: the caller may write to
@@ -465,7 +467,9 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   stateless.updates.clear();
   stateless.donated.clear();
   Graph graph = GraphMaker(stateless, signature).run();
-  const PipelineScope scope = scope_of(options, nullptr, {kLimitedOrder});
+  std::vector<std::string> without = left_out(signature.device);
+  without.emplace_back(kLimitedOrder);
+  const PipelineScope scope = scope_of(options, nullptr, without);
   run_pipeline(graph, kForwardStages);
   expand_gradient_nodes(graph);
   const std::vector<int> wanted = wanted_inputs(signature);

@@ -55,3 +55,37 @@ def test_a_sum_of_any_number_of_arrays_is_one_launch_and_is_rounded_once(count: 
     before = stand_in.counters()["launches"]
     assert difference("add_n", inputs, num_args=count) == 0.0
     assert stand_in.counters()["launches"] - before == 1
+
+
+class Attention(mx.gluon.HybridBlock):
+    def forward(self, q: mx.nd.NDArray, k: mx.nd.NDArray, v: mx.nd.NDArray) -> mx.nd.NDArray:
+        return mx.nd.batch_dot(mx.nd.softmax(mx.nd.batch_dot(q, k, transpose_b=True) / 4), v)
+
+
+class Decoder(Attention):
+    def forward(self, q: mx.nd.NDArray, k: mx.nd.NDArray, v: mx.nd.NDArray) -> mx.nd.NDArray:
+        attention = super().forward
+
+        def body(i: mx.nd.NDArray, q: mx.nd.NDArray) -> tuple:
+            q = attention(q, k, v)
+            return q, (i + 1, q)
+
+        start = (mx.nd.zeros((1,), ctx=q.context), q)
+        return mx.nd.contrib.while_loop(lambda i, q: i < 3, body, start, 4)[0]
+
+
+@pytest.mark.parametrize("queries", [1, 50])
+@pytest.mark.parametrize("block", [Attention, Decoder])
+def test_attention_stays_products_and_softmax_which_run_on_the_gpu(block: type[Attention], queries: int) -> None:
+    given = [draw(2, queries, 16), draw(2, 60, 16), draw(2, 60, 16)]
+    results, plans = [], []
+    for ctx in (mx.cpu(), mx.gpu(0)):
+        net = block()
+        net.hybridize(strict=True)
+        arrays = [mx.nd.array(x, ctx=ctx) for x in given]
+        with mx.autograd.predict_mode():
+            results.append(net(*arrays).asnumpy())
+        plans.append(net.plan_text())
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5, atol=1e-6)
+    assert "_flash_attention" in plans[0]
+    assert "_flash_attention" not in plans[1]
