@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "device/stream.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/device_index.h"
@@ -93,6 +94,54 @@ void add_rows_grouped(const T* grads, RowLayout l, const int64_t* ids, int64_t c
   });
 }
 
+constexpr int64_t kShortRowBytes = 64;
+constexpr int64_t kBufferBytes = 64 << 10;  // stays in the second-level cache
+
+// The positions whose row is another one.
+void find_moved(const int64_t* ids, int64_t count, Temporary<int64_t>* moved) {
+  for (int64_t m = 0; m < count; ++m)
+    if (ids[m] != m) moved->push_back(m);
+}
+
+// Moves a few columns of all rows at a time, through a buffer.
+void move_columns(char* data, RowLayout l, const int64_t* ids, const Temporary<int64_t>& moved, int64_t row_bytes) {
+  const auto count = static_cast<int64_t>(moved.size());
+  const int64_t width = std::min(row_bytes, std::max(kShortRowBytes, kBufferBytes / count / 64 * 64));
+  const int64_t blocks = (row_bytes + width - 1) / width;
+  parallel_for(l.outer * blocks, copy_ns(width * count), [&](int64_t begin, int64_t end) {
+    Temporary<char> buffer(static_cast<size_t>(width * count));
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t column = item % blocks * width;
+      const auto bytes = static_cast<size_t>(std::min(width, row_bytes - column));
+      char* const plane = data + item / blocks * l.rows * row_bytes + column;
+      for (int64_t k = 0; k < count; ++k)
+        std::memcpy(buffer.data() + k * width, plane + ids[moved[static_cast<size_t>(k)]] * row_bytes, bytes);
+      for (int64_t k = 0; k < count; ++k)
+        std::memcpy(plane + moved[static_cast<size_t>(k)] * row_bytes, buffer.data() + k * width, bytes);
+    }
+  });
+}
+
+void gather_in_place(char* data, RowLayout l, const int64_t* ids, int64_t element_bytes) {
+  Temporary<int64_t> moved;
+  find_moved(ids, l.rows, &moved);
+  const int64_t row_bytes = l.inner * element_bytes;
+  if (moved.empty()) return;
+  if (row_bytes >= kShortRowBytes) return move_columns(data, l, ids, moved, row_bytes);
+  Temporary<char> copy(static_cast<size_t>(l.outer * l.rows * row_bytes));
+  copy_bytes(data, copy.data(), l.outer * l.rows * row_bytes);
+  gather_rows(copy.data(), l, ids, l.rows, data, element_bytes);
+}
+
+void gather_on_device(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out,
+                      int64_t element_bytes) {
+  if (data != out) return on_device::gather_rows(data, l, ids, count, out, element_bytes);
+  const int64_t bytes = l.outer * l.rows * l.inner * element_bytes;
+  const OwnedBlock copy(bytes, device::current()->device());
+  copy_bytes(data, copy.data(), bytes);
+  on_device::gather_rows(copy.data(), l, ids, count, out, element_bytes);
+}
+
 template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
@@ -112,9 +161,10 @@ void gather_last_rows(const void* data, RowLayout l, const int64_t* ids, int64_t
 }
 
 void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out, int64_t element_bytes) {
-  if (device::current()) return on_device::gather_rows(data, l, ids, count, out, element_bytes);
   const int64_t row_bytes = l.inner * element_bytes;
-  if (row_bytes == 0) return;
+  if (l.outer * count * row_bytes == 0) return;  // then both may be null
+  if (device::current()) return gather_on_device(data, l, ids, count, out, element_bytes);
+  if (data == out) return gather_in_place(static_cast<char*>(out), l, ids, element_bytes);
   parallel_for(l.outer * count, copy_ns(row_bytes), [&](int64_t begin, int64_t end) {
     int64_t o = begin / count, m = begin % count;
     for (int64_t item = begin; item < end;) {

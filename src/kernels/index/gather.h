@@ -12,7 +12,8 @@ struct RowLayout {
   int64_t outer = 1, rows = 0, inner = 1;
 };
 
-// out (outer, count, inner): out[o, m, :] = data[o, ids[m], :].
+// out (outer, count, inner): out[o, m, :] = data[o, ids[m], :]. It may be the memory of data if count == rows; rows
+// that keep their place are then neither read nor written.
 void gather_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
                  int64_t element_bytes);
 

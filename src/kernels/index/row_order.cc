@@ -5,6 +5,9 @@
 #include <bit>
 #include <limits>
 
+#include "hybridnet/threads.h"
+#include "storage/temporary.h"
+
 namespace hybridnet::kernels {
 namespace {
 
@@ -36,15 +39,60 @@ auto key_of(T v) {
 
 constexpr int64_t kRadixFrom = 400;  // elements; below, comparing is faster
 
+constexpr int64_t kFewShare = 16;        // at most one of so many elements is wanted: one pass with a heap
+constexpr int64_t kPartElements = 8192;  // of a long row, which the cores share
+constexpr int64_t kRunElements = 32;     // compared with the heap together
+
+template <typename Key>
+struct Candidate {
+  Key key;
+  int64_t position;
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    return a.key != b.key ? a.key < b.key : a.position < b.position;
+  }
+};
+
+// Writes the k smallest of the elements [begin, end) to `best`, as a heap. Most runs have none of them.
+template <typename Key, typename T>
+void find_few(const T* row, int64_t begin, int64_t end, int64_t stride, Key turn, int64_t k, Candidate<Key>* best) {
+  const auto key_at = [&](int64_t i) { return static_cast<Key>(key_of(row[i * stride]) ^ turn); };
+  for (int64_t i = 0; i < k; ++i) best[i] = {key_at(begin + i), begin + i};
+  std::make_heap(best, best + k);
+  for (int64_t first = begin + k; first < end; first += kRunElements) {
+    const int64_t last = std::min(end, first + kRunElements);
+    Key least = static_cast<Key>(~Key{0});
+    for (int64_t i = first; i < last; ++i) least = std::min(least, key_at(i));
+    if (least >= best[0].key) continue;
+    for (int64_t i = first; i < last; ++i) {
+      if (key_at(i) >= best[0].key) continue;  // the first of equal elements precedes
+      std::pop_heap(best, best + k);
+      best[k - 1] = {key_at(i), i};
+      std::push_heap(best, best + k);
+    }
+  }
+}
+
+// The positions of the k smallest elements, in order.
+template <typename Key, typename T>
+void order_few(const T* row, int64_t size, int64_t stride, Key turn, int64_t k, int64_t* order) {
+  const int64_t parts = std::max<int64_t>(1, size / std::max(kPartElements, k * kFewShare));
+  Temporary<Candidate<Key>> best(static_cast<size_t>(parts * k));
+  parallel_for(parts, 0.5 * static_cast<double>(size / parts), [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part)
+      find_few(row, size * part / parts, size * (part + 1) / parts, stride, turn, k, best.data() + part * k);
+  });
+  std::partial_sort(best.begin(), best.begin() + k, best.end());
+  for (int64_t i = 0; i < k; ++i) order[i] = best[static_cast<size_t>(i)].position;
+}
+
 }  // namespace
 
-// Uses a heap of k elements if k is small, else partition and sort.
+// Partitions and sorts.
 template <typename Item>
 void RowOrder::select(Temporary<Item>& items, int64_t k) {
   const int64_t n = static_cast<int64_t>(items.size());
   const auto middle = items.begin() + k;
   if (k >= n) return std::sort(items.begin(), items.end());
-  if (k * 16 <= n) return std::partial_sort(items.begin(), middle, items.end());
   std::nth_element(items.begin(), middle, items.end());
   std::sort(items.begin(), middle);
 }
@@ -75,6 +123,10 @@ const int64_t* RowOrder::find(const T* row, int64_t size, int64_t stride, int64_
   using Key = decltype(key_of(T{}));
   const Key turn = ascending ? Key{0} : static_cast<Key>(~Key{0});
   order_.resize(static_cast<size_t>(k));
+  if (k > 0 && k * kFewShare <= size) {
+    order_few(row, size, stride, turn, k, order_.data());
+    return order_.data();
+  }
   if (sizeof(Key) == 8 || size > std::numeric_limits<uint32_t>::max()) {
     wide_.resize(static_cast<size_t>(size));
     for (int64_t i = 0; i < size; ++i)

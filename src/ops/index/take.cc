@@ -91,6 +91,7 @@ void register_take(OpRegistry& ops) {
       .infer(infer_take)
       .any_device()
       .cpu(run_take)
+      .inplace(0, 0)
       .may_raise()
       .gradient(take_gradient, Saves::of({1}))
       .sparse(SparseForm::kTakenRows)
