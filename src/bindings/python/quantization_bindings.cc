@@ -31,13 +31,15 @@ void bind_quantization(py::module_& m) {
   m.def(
       "quantize_weights",
       [](const Symbol& symbol, const std::set<std::string>& excluded_nodes, const std::set<std::string>& excluded_ops,
-         const std::set<std::string>& parameters) {
+         const std::set<std::string>& parameters, bool rounds_data) {
         const passes::WeightQuantizedSymbol made = passes::quantize_weights(
-            symbol, {.excluded_nodes = excluded_nodes, .excluded_ops = excluded_ops, .parameters = parameters});
+            symbol, {.excluded_nodes = excluded_nodes, .excluded_ops = excluded_ops, .parameters = parameters},
+            rounds_data);
         return py::make_tuple(made.symbol, made.weights);
       },
       "The graph whose layers of floats read weights of bytes, and the names of these weights.", py::kw_only(),
-      py::arg("symbol"), py::arg("excluded_nodes"), py::arg("excluded_ops"), py::arg("parameters"));
+      py::arg("symbol"), py::arg("excluded_nodes"), py::arg("excluded_ops"), py::arg("parameters"),
+      py::arg("rounds_data"));
   m.def(
       "set_quantized_ranges",
       [](const Symbol& symbol, const passes::Ranges& ranges) { return passes::set_ranges(symbol, ranges); },

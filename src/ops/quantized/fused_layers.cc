@@ -470,7 +470,7 @@ void register_quantized_fused_layers(OpRegistry& ops) {
           },
           kBytes)
       .cost([](const FusedDenseParams& p, auto in, auto) {
-        return cost_ns(dense_geometry(in[0].shape, p.flatten, p.num_hidden));
+        return dense_of_bytes_cost_ns(in[0].shape, p.flatten, p.num_hidden);
       })
       .sample(layer_sample({{3, 4}, {5, 4}, {1}, {1}, {5}, {1}, {1}, {1}, {1}}, {kU, kI, kF, kF, kI},
                            {{"num_hidden", "5"}, {"act_type", "relu"}, {"float_output", "True"}}))

@@ -228,7 +228,7 @@ void register_fused_quantized_products(OpRegistry& ops) {
                                 {"min_calib_range", "-1000"}, {"max_calib_range", "900"}, {"with_addend", "True"}};
   declare<FusedDenseParams>(ops, "_fused_quantized_fully_connected", "_contrib_quantized_fully_connected")
       .cost([](const FusedDenseParams& p, auto in, auto) {
-        return dense_geometry(in[0].shape, p.flatten, p.num_hidden).flops() / 150.0 + 2000;
+        return dense_of_bytes_cost_ns(in[0].shape, p.flatten, p.num_hidden);
       })
       .sample(bytes_sample(with_ranges({{3, 4}, {5, 4}, {5}}, {}), {kI, kI, kI}, dense))
       .sample(bytes_sample(with_ranges({{2, 3, 4}, {5, 4}}, {{2, 3, 5}, {1}, {1}}), {kI, kI, kF, kF, kF, kF, kI},

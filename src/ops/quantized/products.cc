@@ -1,6 +1,7 @@
 // Convolution and FullyConnected of quantized tensors, with 32-bit sums.
 #include "ops/quantized/products.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "hybridnet/declare.h"
@@ -31,6 +32,11 @@ kernels::ConvGeometry dense_geometry(const Shape& data, bool flatten, int64_t hi
   g.in[2] = g.out[2] = data.size(0, rows);
   g.channels_last = true;
   return g;
+}
+
+double dense_of_bytes_cost_ns(const Shape& data, bool flatten, int64_t hidden, double flops_per_ns) {
+  const kernels::ConvGeometry g = dense_geometry(data, flatten, hidden);
+  return std::max(g.flops() / flops_per_ns, 0.05 * static_cast<double>(g.c * hidden)) + 2000;
 }
 
 namespace {
@@ -217,7 +223,7 @@ void declare_dense(OpRegistry& ops) {
           kBytes)
       .gradient(kNotDifferentiable)
       .cost([](const QuantizedDenseParams& p, auto in, auto) {
-        return cost_ns(dense_geometry(in[0].shape, p.flatten, p.num_hidden));
+        return dense_of_bytes_cost_ns(in[0].shape, p.flatten, p.num_hidden);
       })
       .sample(bytes_sample({{3, 4}, {5, 4}, {5}, {1}, {1}, {1}, {1}, {1}, {1}}, {kI, kI, kI}, {{"num_hidden", "5"}}))
       .sample(bytes_sample({{2, 3, 33}, {20, 33}, {1}, {1}, {1}, {1}}, {kU, kI},

@@ -31,4 +31,7 @@ void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c);
 // The convolution that is equivalent to the layer: the rows of data are the positions of an image with one line.
 kernels::ConvGeometry dense_geometry(const Shape& data, bool flatten, int64_t hidden);
 
+// Nanoseconds of a product with weights of bytes on one core: few rows take the time of reading the weights.
+double dense_of_bytes_cost_ns(const Shape& data, bool flatten, int64_t hidden, double flops_per_ns = 150);
+
 }  // namespace hybridnet::ops

@@ -1,18 +1,31 @@
 // Layers of floats whose weights are bytes with one scale per output: weight[o, i] = bytes[o, i] * scale[o]. For
 // networks whose time goes into reading weights, as that of decoders does.
+#include "ops/quantized/weight_only.h"
+
 #include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/rounded_rows_arguments.h"
 #include "kernels/index/indices.h"
 #include "kernels/product/byte_product.h"
 #include "kernels/product/packed.h"
+#include "ops/emit.h"
 #include "ops/index/embedding_shapes.h"
-#include "ops/nn/dense_kernels.h"
 #include "ops/quantized/device_bytes.h"
-#include "ops/quantized/products.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
+
+void infer_dense_of_bytes(const QuantizedDenseParams& p, InferContext& c) {
+  c.set_in_dtype(0, DType::kFloat32);
+  c.set_in_dtype(1, DType::kInt8);
+  c.set_in_dtype(2, DType::kFloat32);
+  if (!p.no_bias) c.set_in_dtype(3, DType::kFloat32);
+  for (int i = 2; i < (p.no_bias ? 3 : 4); ++i) c.set_in_shape(i, Shape{p.num_hidden});
+  c.set_out_dtype(0, DType::kFloat32);
+  infer_dense_shapes(p, c);
+}
+
 namespace {
 
 class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights {
@@ -57,21 +70,15 @@ class WeightOnlyKernel final : public Kernel, public kernels::ReadsPackedWeights
 };
 
 // Makes floats of the weights in each run, then multiplies as FullyConnected does.
-class WeightOnlyOnDevice final : public Kernel {
+class DenseOfBytesOnDevice final : public Kernel {
  public:
-  WeightOnlyOnDevice(const QuantizedDenseParams& p, const LinkContext& c)
-      : layer_{.rows = dense_geometry(c.in[0].shape, p.flatten, p.num_hidden).out_size(),
-               .features = c.in[1].shape[1],
-               .hidden = p.num_hidden,
-               .bias = !p.no_bias,
-               .addend = false,
-               .activation = {}},
-        product_(plain_dense_kernel<float>(layer_)) {}
+  DenseOfBytesOnDevice(const DenseLayer& layer, bool rounds)
+      : layer_(layer), rounds_(rounds), product_(plain_dense_kernel<float>(layer)) {}
 
-  std::string description() const override { return "float product of bytes"; }
-  int64_t workspace_bytes() const override {
-    return layer_.hidden * layer_.features * static_cast<int64_t>(sizeof(float));
+  std::string description() const override {
+    return rounds_ ? "float product of rounded rows and bytes" : "float product of bytes";
   }
+  int64_t workspace_bytes() const override { return weight_bytes() + (rounds_ ? row_bytes() : 0); }
   void run(const KernelArgs& a) override {
     if (a.out[0].size() == 0) return;
     const int64_t weights = layer_.hidden * layer_.features;
@@ -82,32 +89,44 @@ class WeightOnlyOnDevice final : public Kernel {
                                .n = weights,
                                .scales = a.in[2].as<float>(),
                                .width = layer_.features});
-    TensorRef in[] = {a.in[0], a.in[1], layer_.bias ? a.in[3] : TensorRef()};
+    TensorRef in[] = {a.in[0], a.in[1], TensorRef(), TensorRef()};
+    if (rounds_) in[0].data = rounded(a.in[0].data, static_cast<char*>(a.workspace) + weight_bytes());
     in[1].data = a.workspace;
     in[1].dtype = DType::kFloat32;
+    size_t count = 2;
+    for (size_t i = 3; i < a.in.size(); ++i) in[count++] = a.in[i];
     KernelArgs args = a;
-    args.in = {in, layer_.bias ? size_t{3} : size_t{2}};
+    args.in = {in, count};
     product_->run(args);
   }
 
  private:
+  static int64_t floats(int64_t n) { return (n * static_cast<int64_t>(sizeof(float)) + 255) / 256 * 256; }
+  int64_t weight_bytes() const { return floats(layer_.hidden * layer_.features); }
+  int64_t row_bytes() const { return floats(layer_.rows * layer_.features); }
+
+  void* rounded(const void* rows, void* to) const {
+    on_device::launch_rows("rounded_rows.cuh", "RoundedRowsArguments", "round_rows", layer_.rows,
+                           device::RoundedRowsArguments{static_cast<const float*>(rows), static_cast<float*>(to),
+                                                        layer_.rows, layer_.features},
+                           "float");
+    return to;
+  }
+
   const DenseLayer layer_;
+  const bool rounds_;
   const Ref<Kernel> product_;
 };
 
 Ref<Kernel> link_dense(const QuantizedDenseParams& p, const LinkContext& c) {
-  if (c.device.type == DeviceType::kGPU) return Ref<Kernel>(new WeightOnlyOnDevice(p, c));
-  return Ref<Kernel>(new WeightOnlyKernel(p, c));
-}
-
-void infer_dense(const QuantizedDenseParams& p, InferContext& c) {
-  c.set_in_dtype(0, DType::kFloat32);
-  c.set_in_dtype(1, DType::kInt8);
-  c.set_in_dtype(2, DType::kFloat32);
-  if (!p.no_bias) c.set_in_dtype(3, DType::kFloat32);
-  for (int i = 2; i < (p.no_bias ? 3 : 4); ++i) c.set_in_shape(i, Shape{p.num_hidden});
-  c.set_out_dtype(0, DType::kFloat32);
-  infer_dense_shapes(p, c);
+  if (c.device.type != DeviceType::kGPU) return Ref<Kernel>(new WeightOnlyKernel(p, c));
+  return dense_of_bytes_on_device({.rows = dense_geometry(c.in[0].shape, p.flatten, p.num_hidden).out_size(),
+                                   .features = c.in[1].shape[1],
+                                   .hidden = p.num_hidden,
+                                   .bias = !p.no_bias,
+                                   .addend = false,
+                                   .activation = {}},
+                                  false);
 }
 
 struct WeightOnlyEmbeddingParams {
@@ -172,6 +191,30 @@ void declare_embedding(OpRegistry& ops) {
 
 }  // namespace
 
+Values dense_of_bytes_gradient(const QuantizedDenseParams& p, const GradientContext& g) {
+  if (!g.output_grad(0)) return {};
+  const TensorSpec data = g.input_spec(0);
+  const int64_t hidden = p.num_hidden, features = g.input_spec(1).shape[1];
+  const int64_t rows = dense_geometry(data.shape, p.flatten, hidden).out_size();
+  const Value dy = reshape(g.output_grad(0), Shape({rows, hidden}));
+  const Value bytes = cast(g.input(1), DType::kFloat32);
+  Values grads(p.no_bias ? 3 : 4);
+  if (g.wants(0)) {
+    const Value scaled = dy * reshape(g.input(2), Shape({1, hidden}));
+    grads[0] = reshape(dot(scaled, bytes, false, false), data.shape);
+  }
+  if (g.wants(2)) {
+    const Value products = dot(reshape(g.input(0), Shape({rows, features})), bytes, false, true);
+    grads[2] = sum(dy * products, Tuple({0}), false);
+  }
+  if (!p.no_bias && g.wants(3)) grads[3] = sum(dy, Tuple({0}), false);
+  return grads;
+}
+
+Ref<Kernel> dense_of_bytes_on_device(const DenseLayer& layer, bool rounds) {
+  return Ref<Kernel>(new DenseOfBytesOnDevice(layer, rounds));
+}
+
 void register_weight_only(OpRegistry& ops) {
   ops.declare<QuantizedDenseParams>("_contrib_weight_only_fully_connected")
       .doc(
@@ -183,17 +226,17 @@ void register_weight_only(OpRegistry& ops) {
       .optional_input("bias", "float32 (num_hidden,)")
       .output("output", "float32 (batch, num_hidden), or (..., num_hidden) with flatten=False")
       .num_inputs([](const QuantizedDenseParams& p) { return p.no_bias ? 3 : 4; })
-      .infer(infer_dense)
+      .infer(infer_dense_of_bytes)
       .heavy()
       .any_device()
       .link(link_dense, DType::kFloat32)
-      .gradient(kNotDifferentiable)
+      .gradient(dense_of_bytes_gradient, Saves::of({0, 1, 2}))
       .cost([](const QuantizedDenseParams& p, auto in, auto) {
-        return dense_geometry(in[0].shape, p.flatten, p.num_hidden).flops() / 80.0 + 2000;
+        return dense_of_bytes_cost_ns(in[0].shape, p.flatten, p.num_hidden, 80);
       })
-      .sample(bytes_sample({{3, 4}, {5, 4}, {5}, {5}}, {kF, kI, kF, kF}, {{"num_hidden", "5"}}))
-      .sample(bytes_sample({{2, 3, 33}, {20, 33}, {20}}, {kF, kI, kF},
-                           {{"num_hidden", "20"}, {"no_bias", "True"}, {"flatten", "False"}}));
+      .sample(without_gradient_check(bytes_sample({{3, 4}, {5, 4}, {5}, {5}}, {kF, kI, kF, kF}, {{"num_hidden", "5"}})))
+      .sample(without_gradient_check(bytes_sample({{2, 3, 33}, {20, 33}, {20}}, {kF, kI, kF},
+                                                  {{"num_hidden", "20"}, {"no_bias", "True"}, {"flatten", "False"}})));
   declare_embedding(ops);
 }
 

@@ -52,8 +52,9 @@ struct WeightQuantizedSymbol {
 };
 
 // Layers of floats that read weights of bytes, with a scale for each output: FullyConnected and Embedding, if their
-// weight is one of options.parameters. Bodies of loops and branches stay as they are.
-WeightQuantizedSymbol quantize_weights(const Symbol& symbol, const QuantizeOptions& options);
+// weight is one of options.parameters. rounds_data: products round their data to bytes in each run, too. Bodies of
+// loops and branches stay as they are.
+WeightQuantizedSymbol quantize_weights(const Symbol& symbol, const QuantizeOptions& options, bool rounds_data);
 
 using Ranges = std::map<std::string, std::pair<double, double>>;  // by entry of the graph before quantize()
 

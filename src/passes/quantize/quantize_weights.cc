@@ -9,17 +9,20 @@ namespace hybridnet::passes {
 namespace {
 
 struct Form {
-  OpRef layer, weight_only;  // both read the weight as input 1, and the second its scale as input 2
+  // All read the weight as input 1, and the others its scale as input 2.
+  OpRef layer, weight_only, rounding;
 };
 const Form kForms[] = {
-    {OpRef{"FullyConnected"}, OpRef{"_contrib_weight_only_fully_connected"}},
-    {OpRef{"Embedding"}, OpRef{"_contrib_weight_only_embedding"}},
+    {OpRef{"FullyConnected"}, OpRef{"_contrib_weight_only_fully_connected"},
+     OpRef{"_contrib_dynamic_quantized_fully_connected"}},
+    {OpRef{"Embedding"}, OpRef{"_contrib_weight_only_embedding"}, OpRef{"_contrib_weight_only_embedding"}},
 };
 constexpr size_t kWeight = 1;
 
 class WeightQuantization {
  public:
-  WeightQuantization(const Symbol& symbol, const QuantizeOptions& options) : symbol_(symbol), options_(options) {}
+  WeightQuantization(const Symbol& symbol, const QuantizeOptions& options, bool rounds_data)
+      : symbol_(symbol), options_(options), rounds_data_(rounds_data) {}
 
   WeightQuantizedSymbol run() {
     for (Node* node : topological_order(symbol_.outputs)) visit(*node);
@@ -67,7 +70,7 @@ class WeightQuantization {
       const auto& [bytes, scale] = bytes_of(node.inputs[kWeight].node->name);
       inputs[kWeight] = bytes;
       inputs.insert(inputs.begin() + kWeight + 1, scale);
-      const Op& op = form->weight_only.op();
+      const Op& op = (rounds_data_ ? form->rounding : form->weight_only).op();
       made = make_node(op, "quantized_" + node.name, make_params(op, &node, {}), std::move(inputs));
       made->where = node.where;
       made->block = node.block;
@@ -77,6 +80,7 @@ class WeightQuantization {
 
   const Symbol& symbol_;
   const QuantizeOptions& options_;
+  const bool rounds_data_;
   WeightQuantizedSymbol result_;
   std::unordered_map<const Node*, NodePtr> done_;
   std::unordered_map<std::string, std::pair<NodeEntry, NodeEntry>> bytes_;
@@ -84,8 +88,8 @@ class WeightQuantization {
 
 }  // namespace
 
-WeightQuantizedSymbol quantize_weights(const Symbol& symbol, const QuantizeOptions& options) {
-  return WeightQuantization(symbol, options).run();
+WeightQuantizedSymbol quantize_weights(const Symbol& symbol, const QuantizeOptions& options, bool rounds_data) {
+  return WeightQuantization(symbol, options, rounds_data).run();
 }
 
 }  // namespace hybridnet::passes

@@ -399,16 +399,28 @@ def test_a_quantized_network_keeps_its_results(kind: str, tmp_path, rng) -> None
         assert np.abs(made[0] - wanted[0]).mean() <= step / 20
 
 
-def test_a_network_with_weights_of_bytes_keeps_its_results(tmp_path, rng) -> None:
+@pytest.mark.parametrize("mode", ["weights", "dynamic"])
+def test_a_network_with_weights_of_bytes_keeps_its_results(mode, tmp_path, rng) -> None:
     net = nn.HybridSequential()
     net.add(nn.Embedding(50, 16), nn.Dense(24, flatten=False, activation="relu"), nn.Dense(5, use_bias=False))
     initialized(net)
     words = rng.integers(0, 50, (3, 4)).astype("float32")
     net(nd.array(words))
-    small = quantization.quantize_net(net, data_shapes=[(3, 4)], mode="weights")
+    small = quantization.quantize_net(net, data_shapes=[(3, 4)], mode=mode)
     model = export_block(small, tmp_path / "model.onnx", words)
     assert "DequantizeLinear" in operators(model)
     check_files(small, tmp_path / "model.onnx", [words])
+
+
+def test_rows_that_are_not_finite_give_nan_in_the_file_as_in_the_network(tmp_path, rng) -> None:
+    net = initialized(nn.Dense(5, in_units=6))
+    x = floats(rng, 4, 6)
+    small = quantization.quantize_net(net, data_shapes=[(4, 6)], mode="dynamic")
+    model = export_block(small, tmp_path / "model.onnx", x)
+    x[1, 2], x[2, 5], x[3, 0] = np.nan, np.inf, -np.inf
+    for out in (small(nd.array(x)).asnumpy(), run_runtime(model, [x])[0]):
+        np.testing.assert_array_equal(np.isnan(out).all(axis=1), [False, True, True, True])
+        assert np.isfinite(out[0]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import hybridnet as mx
 import numpy as np
 import pytest
+from smaller_isas import ISAS, run_again
 
 CASES = {  # batch, channels, size, outputs, kernel, stride, pad, groups
     "3x3 deep": (1, 512, 5, 32, 3, 1, 1, 1),
@@ -152,11 +148,6 @@ def test_sizes_of_zero_give_empty_or_zero_sums():
     np.testing.assert_array_equal(out.asnumpy(), np.zeros((2, 3), "int32"))
 
 
-@pytest.mark.parametrize("isa", ["sse4", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ISAS)
 def test_sums_are_exact_on_smaller_instruction_sets(isa):
-    if "HYBRIDNET_MAX_ISA" in os.environ:
-        pytest.skip("this run has a cap of its own")
-    env = {**os.environ, "HYBRIDNET_MAX_ISA": isa}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(Path(__file__))]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    run_again(__file__, isa)

@@ -29,7 +29,7 @@ from ._graph import (
     operator_nodes,
     quantize_and_calibrate,
 )
-from ._weights import check_weight_settings, quantize_weights
+from ._weights import WEIGHT_MODES, check_weight_settings, quantize_weights
 
 __all__ = ["quantize_net", "quantize_net_v2"]
 
@@ -161,19 +161,21 @@ def quantize_net_v2(
         'layers': layers multiply bytes. 'weights': dense layers and embeddings read float32 data and weights of int8,
         with a float32 scale for each output (row of the weight); no other operator changes, and nothing is calibrated.
         Results are those of the rounded weights, summed in float32. For networks that spend their time reading
-        weights, such as decoders of few rows.
+        weights, such as decoders of few rows. 'dynamic': as 'weights', but dense layers also round each row of their
+        data to 8 bits when they run, and multiply bytes with exact sums; faster from a few rows on.
 
     Raises ValueError for names that the graph does not have, for missing calib_data, for calibration with
-    mode='weights', and for weights that are not finite; DTypeError for parameters that
+    mode='weights' and 'dynamic', and for weights that are not finite; DTypeError for parameters that
     are not float32; UnsupportedError for a network that cannot be traced, and inside of autograd.record().
     """
     where = "quantize_net"
-    check_choice(where, "mode", mode, ("layers", "weights"))
+    check_choice(where, "mode", mode, ("layers", *WEIGHT_MODES))
     check_choice(where, "calib_mode", calib_mode, (*MODES, "customize"))
     check_settings(where, ctx, quantized_dtype, quantize_mode, quantize_granularity)
-    if mode == "weights":
+    if mode in WEIGHT_MODES:
         check_weight_settings(
             where,
+            mode,
             quantized_dtype=quantized_dtype,
             quantize_mode=quantize_mode,
             calib_mode=calib_mode,
@@ -199,8 +201,8 @@ def quantize_net_v2(
     names = check_excluded_names(where, exclude_layers or (), outputs)
     for part in exclude_layers_match or ():
         names |= {name for name in operator_nodes(outputs) if part in name}
-    if mode == "weights":
-        qsym, values = quantize_weights(where, outputs, {**arguments, **auxiliaries}, names, operators)
+    if mode in WEIGHT_MODES:
+        qsym, values = quantize_weights(where, mode, outputs, {**arguments, **auxiliaries}, names, operators)
         return _block(network, inputs, qsym, values, ctx)
     settings = Settings(where, quantized_dtype, quantize_mode, names, operators)
     qsym, qargs, qaux = quantize_and_calibrate(

@@ -1,4 +1,4 @@
-"""Quantization of weights alone: layers of floats that read weights of 8 bits."""
+"""Quantization without calibration: layers of floats that read weights of 8 bits, and may round their data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from ...symbol import Symbol
 
 Parameters = dict[str, NDArray]
 
+WEIGHT_MODES = ("weights", "dynamic")
+
 _ROWS_AT_ONCE = 4096  # bounds the memory of intermediate floats
 
 
-def check_weight_settings(where: str, **settings: Any) -> None:
-    """Raises ValueError for arguments of quantize_net that mode='weights' has no use for."""
+def check_weight_settings(where: str, mode: str, **settings: Any) -> None:
+    """Raises ValueError for arguments of quantize_net that the modes of weights have no use for."""
     neutral: dict[str, Collection[Any]] = {
         "quantized_dtype": ("auto", "int8"),
         "quantize_mode": ("full",),
@@ -32,7 +34,7 @@ def check_weight_settings(where: str, **settings: Any) -> None:
                 f"{where}: {name}",
                 expected=" or ".join(repr(value) for value in neutral[name]),
                 given=repr(given),
-                because="mode='weights' quantizes no data, so that nothing is calibrated",
+                because=f"mode={mode!r} needs no ranges of data, so that nothing is calibrated",
                 fix=f"leave {name} out, or use mode='layers'",
             )
 
@@ -63,7 +65,12 @@ def quantized_rows(where: str, name: str, value: NDArray) -> tuple[NDArray, NDAr
 
 
 def quantize_weights(
-    where: str, symbol: Symbol, parameters: Parameters, excluded_names: set[str], excluded_operators: set[str]
+    where: str,
+    mode: str,
+    symbol: Symbol,
+    parameters: Parameters,
+    excluded_names: set[str],
+    excluded_operators: set[str],
 ) -> tuple[Symbol, Parameters]:
     """Returns the graph whose dense layers and embeddings read bytes, and its parameters.
 
@@ -72,7 +79,11 @@ def quantize_weights(
     """
     matrices = {name for name, value in parameters.items() if value.ndim == 2 and np.dtype(value.dtype) == np.float32}
     qsym, weights = _core.quantize_weights(
-        symbol=symbol, excluded_nodes=excluded_names, excluded_ops=excluded_operators, parameters=matrices
+        symbol=symbol,
+        excluded_nodes=excluded_names,
+        excluded_ops=excluded_operators,
+        parameters=matrices,
+        rounds_data=mode == "dynamic",
     )
     made = {name: parameters[name] for name in qsym.list_inputs() if name in parameters}
     for name in weights:

@@ -210,11 +210,8 @@ def _quantized_conv(g: Any, node: Any) -> list[Tensor]:
 
 @export_form("_contrib_quantized_fully_connected")
 def _quantized_dense(g: Any, node: Any) -> list[Tensor]:
-    (x, weight, *bias), reaches = _operands(g, node)
-    if node.params["flatten"] and x.ndim != 2:
-        from .._export_values import product
-
-        x = g.reshape(x, [x.dim(0), product(x.dims[1:])])
+    (_, weight, *bias), reaches = _operands(g, node)
+    x = _rows(g, node)
     made = g.emit("MatMulInteger", x, g.transpose(weight, [1, 0]), dtype="int32", spec=node.outputs[0])
     if bias:
         factor = g.emit("Div", g.emit("Mul", reaches[2], _HALF_MORE[x.dtype]), g.emit("Mul", reaches[0], reaches[1]))
@@ -366,19 +363,45 @@ no_form("a tool of calibration, not part of networks", "_contrib_calibrate_entro
 
 
 # ----------------------------------------------------------------------------------------------------- weights of bytes
-@export_form("_contrib_weight_only_fully_connected")
-def _weight_only_dense(g: Any, node: Any) -> Tensor:
-    """A product of floats with dequantized weights."""
-    x, weight, scale, *bias = node.inputs
-    if node.params["flatten"] and x.ndim != 2:
-        from .._export_values import product
+def _rows(g: Any, node: Any) -> Tensor:
+    """The data of a dense layer: (rows, features), or (..., features) with flatten=False."""
+    x = node.inputs[0]
+    if not node.params["flatten"] or x.ndim == 2:
+        return x
+    from .._export_values import product
 
-        x = g.reshape(x, [x.dim(0), product(x.dims[1:])])
+    return g.reshape(x, [x.dim(0), product(x.dims[1:])])
+
+
+def _dense_of_bytes(g: Any, node: Any, x: Tensor) -> Tensor:
+    """A product of floats with dequantized weights."""
+    _, weight, scale, *bias = node.inputs
     floats = g.emit(
         "DequantizeLinear", weight, scale, axis=0, dtype="float32", spec=Spec(weight.spec.shapes, "float32")
     )
     made = g.matmul(x, g.transpose(floats, [1, 0]))
     return g.emit("Add", made, bias[0]) if bias else made
+
+
+@export_form("_contrib_weight_only_fully_connected")
+def _weight_only_dense(g: Any, node: Any) -> Tensor:
+    return _dense_of_bytes(g, node, _rows(g, node))
+
+
+@export_form("_contrib_dynamic_quantized_fully_connected")
+def _dynamic_dense(g: Any, node: Any) -> Tensor:
+    """Rounds each row in floats: runtimes have zero points for tensors only, not for rows."""
+    x = _rows(g, node)
+    low = g.emit("Min", g.reduce("Min", x, [-1], keepdims=True), 0.0)
+    high = g.emit("Max", g.reduce("Max", x, [-1], keepdims=True), 0.0)
+    reach = g.emit("Sub", g.emit("Div", high, 255.0), g.emit("Div", low, 255.0))
+    step = g.emit("Max", reach, float(np.finfo("float32").tiny))
+    inverse = g.emit("Div", 1.0, step)
+    zero = g.emit("Round", g.emit("Mul", g.emit("Neg", low), inverse))
+    byte = g.emit("Add", g.emit("Round", g.emit("Mul", x, inverse)), zero)
+    rounded = g.emit("Mul", g.emit("Sub", g.emit("Clip", byte, 0.0, 255.0), zero), step)
+    unbounded = g.reduce("Sum", g.emit("Sub", x, x), [-1], keepdims=True)  # NaN unless the row is finite
+    return _dense_of_bytes(g, node, g.emit("Add", rounded, unbounded))
 
 
 @export_form("_contrib_weight_only_embedding")

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from .attributes import tuple_value, value
+from .nn import activated
 
 
 def _reach(*ends):
@@ -331,6 +332,28 @@ def _weight_only_dense(inputs, attrs):
     return [(out + bias[0] if bias else out).astype("float32")]
 
 
+def _rounded_rows(rows):
+    """Each row with the nearest of 256 values from min(row, 0) to max(row, 0)."""
+    rows = rows.astype("float32")  # the kernel's own arithmetic decides between two bytes
+    low, high = np.minimum(rows.min(-1, keepdims=True), 0), np.maximum(rows.max(-1, keepdims=True), 0)
+    step = np.maximum(high / np.float32(255) - low / np.float32(255), np.finfo("float32").tiny)
+    inverse = np.float32(1) / step
+    zero = np.rint(-low * inverse)
+    return (np.clip(np.rint(rows * inverse) + zero, 0, 255) - zero).astype("float64") * step
+
+
+def _dynamic_dense(inputs, attrs):
+    x, *others = inputs
+    rows = x.reshape(len(x), -1) if value(attrs, "flatten", True) else x
+    return _weight_only_dense([_rounded_rows(rows), *others], attrs)
+
+
+def _fused_dynamic_dense(inputs, attrs):
+    addend = value(attrs, "with_addend", False)
+    (made,) = _dynamic_dense(inputs[:-1] if addend else inputs, attrs)
+    return [activated(made + inputs[-1] if addend else made, attrs)]
+
+
 def _weight_only_embedding(inputs, attrs):
     rows = inputs[0].astype("int64").clip(0, value(attrs, "input_dim") - 1)
     return [(inputs[1][rows] * inputs[2][rows][..., None]).astype("float32")]
@@ -410,6 +433,8 @@ REFERENCES = {
     "_contrib_quantized_embedding": _quantized_embedding,
     "_contrib_weight_only_fully_connected": _weight_only_dense,
     "_contrib_weight_only_embedding": _weight_only_embedding,
+    "_contrib_dynamic_quantized_fully_connected": _dynamic_dense,
+    "_fused_dynamic_quantized_fully_connected": _fused_dynamic_dense,
     "_contrib_calibrate_entropy": _calibrate_entropy,
     "_quantized_layer_conv": _layer_conv,
     "_quantized_layer_conv_add": _layer_conv,
