@@ -366,6 +366,10 @@ class OpBuilder : detail::DeclarationBase {
     op_.amp_when = erased(std::move(when));
     return amp(type);
   }
+  OpBuilder& writes_input(int input) {
+    op_.written_input = input;
+    return *this;
+  }
   OpBuilder& predicts() {
     op_.predicts = true;
     return *this;

@@ -269,6 +269,7 @@ class Op {
   const char* fused_layer = nullptr;  // the op for the same layer with an activation and an addend
   SparseTrait sparse;
   AmpType amp = AmpType::kAny;
+  int written_input = -1;  // its values replace some of input 0: in mixed precision it takes the type of input 0
   std::function<bool(const void* params)> amp_when;  // null: every use runs in the type `amp`; false: as kAny
   // Its output is a prediction and its gradient that of a loss: the gradient that arrives at the output is not read.
   bool predicts = false;

@@ -46,6 +46,8 @@ Replacement few_iterations_joint(Graph& graph, Node& node);
 Replacement log_sum_exp(Graph& graph, Node& node);
 Replacement softmax_of_quotient(Graph& graph, Node& node);
 Replacement plain_leaky_relu(Graph& graph, Node& node);
+Replacement shared_keys(Graph& graph, Node& node);
+Replacement plain_amp_casts(Graph& graph, Node& node);
 
 bool rnn_cell(Graph& graph);
 bool merge_loops(Graph& graph);

@@ -4921,6 +4921,36 @@ def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = 
     """
 
 
+def _contrib_dynamic_quantized_fully_connected(
+    data: TensorT, weight: TensorT, scale: TensorT, bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool =
+    False, flatten: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """FullyConnected with data that is rounded to bytes, and weights of bytes that have one scale per output:
+    (rounded(data) weight^T) * scale + bias, with exact sums. Each row of data is rounded to the nearest of 256
+    values with equal distances, from the smaller of its least value and 0 to the larger of its largest value and 0.
+    A row with NaN or infinities gives NaN.
+
+    Parameters
+    ----------
+    data : tensor
+        float32 (batch, ...), or (..., features) with flatten=False
+    weight : tensor
+        int8 (num_hidden, features)
+    scale : tensor
+        (num_hidden,): value of a step of each row of weight
+    bias : tensor, optional
+        float32 (num_hidden,)
+    num_hidden : int, at least 1
+        Number of outputs per row.
+    no_bias : bool
+        Whether the bias input is absent, and its range where a bias has one.
+    flatten : bool
+        Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+
+    Returns: output: float32 (batch, num_hidden), or (..., num_hidden) with flatten=False
+    """
+
+
 def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The values of a sparse matrix at (u[i], v[i]), -1 if none is stored.
 
@@ -5830,7 +5860,6 @@ def _contrib_weight_only_fully_connected(
         Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
 
     Returns: output: float32 (batch, num_hidden), or (..., num_hidden) with flatten=False
-    Not differentiable.
     """
 
 

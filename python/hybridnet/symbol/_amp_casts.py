@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._bodies import with_moved_inputs
+
 __all__ = ["CASTS", "without_casts"]
 
-CASTS = ("amp_cast", "amp_multicast")
+CASTS = ("amp_cast", "amp_multicast", "_amp_cast_like")
 
 
 def without_casts(graph: dict[str, Any]) -> dict[str, Any]:
@@ -24,8 +26,9 @@ def without_casts(graph: dict[str, Any]) -> dict[str, Any]:
             entries.update({(number, output): entry for output, entry in enumerate(inputs)})
             continue
         places[number] = len(nodes)
-        bodies = {"subgraphs": [without_casts(body) for body in node["subgraphs"]]} if "subgraphs" in node else {}
-        nodes.append({**node, "inputs": inputs, **bodies})
+        if "subgraphs" in node:
+            node = with_moved_inputs(node, [without_casts(body) for body in node["subgraphs"]])
+        nodes.append({**node, "inputs": inputs})
     arguments = [i for i, node in enumerate(nodes) if node["op"] == "null"]
     kept = {key: value for key, value in graph.items() if key != "node_row_ptr"}  # dropped: optional, for the old graph
     return {**kept, "nodes": nodes, "arg_nodes": arguments, "heads": moved(graph["heads"])}

@@ -156,6 +156,7 @@ py::dict describe_op(const std::string& name) {
   d["train_sensitive"] = op.train_sensitive;
   d["amp"] = amp_text(op.amp);
   d["amp_choices"] = describe_amp_choices(op);
+  d["written_input"] = op.written_input;
   d["predicts"] = op.predicts;
   d["names_its_input"] = op.names_its_input;
   d["data_dependent_shape"] = op.data_dependent_shape;

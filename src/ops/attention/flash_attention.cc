@@ -22,7 +22,7 @@ using kernels::AttentionMask;
 using kernels::AttentionRows;
 using kernels::AttentionShape;
 
-const OpRef kBackward{"_backward_flash_attention"};
+const OpRef kBackward{"_backward_flash_attention"}, kRepeat{"repeat"};
 
 template <typename P>
 void describe_scores(ParamSchema<P>& schema) {
@@ -103,9 +103,10 @@ void infer_separate(const AttentionParams& p, InferContext& c) {
     if (c.in_shape(i).rank_known()) ndim = c.in_shape(i).ndim();
   if (c.out_shape(0).rank_known()) ndim = c.out_shape(0).ndim();
   if (ndim == kUnknownNdim) return;
-  if (ndim < p.length_axis()) {
+  if (ndim < p.length_axis() + (p.shared > 1 ? 1 : 0)) {
     throw ShapeError({.input = "query",
                       .expected = p.heads_inside ? "at least three axes: (batch..., length, heads, size)"
+                                  : p.shared > 1 ? "at least three axes: (batch..., heads, length, size)"
                                                  : "at least two axes: (batch..., length, size)",
                       .given = "shape " + c.in_shape(0).str()});
   }
@@ -117,6 +118,12 @@ void infer_separate(const AttentionParams& p, InferContext& c) {
   Shape query = q, key = k, value = v, output = out;
   for (int i = 0; i < column; ++i) {
     if (i == row) continue;
+    if (p.shared > 1 && i == row - 1) {
+      const int64_t narrow = known(known(k[i], v[i]), divided(known(q[i], out[i]), p.shared));
+      query[i] = output[i] = times(narrow, p.shared);
+      key[i] = value[i] = narrow;
+      continue;
+    }
     query[i] = key[i] = value[i] = output[i] = known(known(q[i], k[i]), known(v[i], out[i]));
   }
   query[row] = output[row] = known(q[row], out[row]);
@@ -310,11 +317,38 @@ Ref<Kernel> link_forward(const AttentionParams& p, const LinkContext& c) {
 }
 
 // ---- gradient
+// The gradient of shared keys or values is the sum over the heads that share them. grad: of the repeated array.
+Value summed_over_sharing(const Value& grad, int64_t shared, const Shape& shape) {
+  if (!grad) return {};
+  Shape split = Shape::scalar();
+  const int head = shape.ndim() - 3;
+  for (int i = 0; i < shape.ndim(); ++i) {
+    split.push_back(shape[i]);
+    if (i == head) split.push_back(shared);
+  }
+  return reshape(sum(reshape(grad, split), Tuple({head + 1}), false), shape);
+}
+
+Values gradient_of_own_keys(const AttentionParams& p, const GradientContext& g, const Values& inputs);
+
 Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
-  Values grads(static_cast<size_t>(p.num_inputs()));
-  const Value dy = g.output_grad(0);
   Values inputs;
   for (int i = 0; i < p.num_inputs(); ++i) inputs.push_back(g.input(i));
+  if (p.shared == 1) return gradient_of_own_keys(p, g, inputs);
+  AttentionParams own = p;
+  own.shared = 1;
+  for (const size_t i : {1u, 2u})
+    inputs[i] = call(kRepeat, {inputs[i]}, {{"repeats", int64_t{p.shared}}, {"axis", int64_t{-3}}});
+  Values grads = gradient_of_own_keys(own, g, inputs);
+  for (const int i : {1, 2})
+    grads[static_cast<size_t>(i)] = summed_over_sharing(grads[static_cast<size_t>(i)], p.shared, g.input_spec(i).shape);
+  return grads;
+}
+
+// inputs: those of the attention, each matrix of queries with keys and values of its own.
+Values gradient_of_own_keys(const AttentionParams& p, const GradientContext& g, const Values& inputs) {
+  Values grads(static_cast<size_t>(p.num_inputs()));
+  const Value dy = g.output_grad(0);
   if (const Value of_sums = g.output_grad(1)) grads = attention_sums_gradient(p, inputs, g.output(1), of_sums);
   if (!dy) return grads;
   AttentionParams params = p;
@@ -331,6 +365,11 @@ Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
 }
 
 void infer_backward(const AttentionParams& p, InferContext& c) {
+  if (p.shared > 1)
+    throw ParamError({.input = "shared",
+                      .expected = "1",
+                      .given = std::to_string(p.shared),
+                      .because = "gradients of shared keys are sums over the heads that share them"});
   for (int i = 0; i < p.data_inputs(); ++i) {
     c.set_out_dtype(i, c.in_dtype(i));
     c.set_out_shape(i, c.in_shape(i));
@@ -388,11 +427,19 @@ void AttentionParams::describe(ParamSchema<AttentionParams>& schema) {
           "Whether the tensors are (batch..., length, heads, size); with parts = 3 one of (batch..., length, 3 * "
           "heads, "
           "size).");
+  schema.field("shared", &AttentionParams::shared)
+      .default_value(1)
+      .at_least(1)
+      .doc("Consecutive matrices of queries that share one of keys and one of values.");
   schema.field("p", &AttentionParams::p).default_value(0.0).range(0, 1).doc("Probability that a weight becomes 0.");
   schema.check([](const AttentionParams& p) {
     if (p.parts == 1) throw ParamError({.input = "parts", .expected = "0, 2 or 3", .given = "1"});
     if (p.parts == 2 && p.heads_inside)
       throw ParamError({.input = "heads_inside", .expected = "False where parts = 2", .given = "True"});
+    if (p.shared > 1 && (p.parts != 0 || p.heads_inside))
+      throw ParamError({.input = "shared",
+                        .expected = "1 unless parts = 0 and heads_inside = False",
+                        .given = std::to_string(p.shared)});
   });
 }
 
@@ -406,14 +453,18 @@ AttentionGeometry::AttentionGeometry(const AttentionParams& p, std::span<const T
       if (!p.heads_inside) return {0, length * size, size};
       return {0, size, heads * size, heads, length * heads * size};
     };
+    const auto keys = [&](int64_t length, int64_t size) -> AttentionRows {
+      if (p.shared == 1) return rows(length, size);
+      return {0, 0, size, p.shared, length * size};
+    };
     shape = {.matrices = groups * heads,
              .queries = q[row],
              .keys = k[row],
              .size = q[column],
              .value_size = v[column],
              .q = rows(q[row], q[column]),
-             .k = rows(k[row], k[column]),
-             .v = rows(v[row], v[column]),
+             .k = keys(k[row], k[column]),
+             .v = keys(v[row], v[column]),
              .out = rows(q[row], v[column])};
     weights = weights_of_separate(p, q, k);
   } else if (p.heads_inside) {
@@ -497,6 +548,8 @@ void register_flash_attention(OpRegistry& ops) {
       .sample({{2, 3, 2, 4}, {2, 5, 2, 4}, {2, 5, 2, 3}}, {{"heads_inside", "True"}}, -1, 1)
       .sample({{3, 2, 4}, {5, 2, 4}, {5, 2, 4}, {2, 3, 5}}, {{"heads_inside", "True"}, {"mask_type", "added"}}, -1, 1)
       .sample({{2, 0, 3, 4}, {2, 2, 3, 4}, {2, 2, 3, 4}}, {{"heads_inside", "True"}})
+      .sample({{2, 4, 3, 5}, {2, 2, 6, 5}, {2, 2, 6, 3}}, {{"shared", "2"}}, -1, 1)
+      .sample({{6, 1, 4}, {2, 5, 4}, {2, 5, 4}, {6, 1, 5}}, {{"shared", "3"}, {"mask_type", "added"}}, -1, 1)
       .sample({{2, 3, 6, 4}}, {{"heads_inside", "True"}, {"parts", "3"}}, -1, 1)
       .sample({{3, 6, 4}, {2, 1, 3}}, {{"heads_inside", "True"}, {"parts", "3"}, {"mask_type", "added"}}, -1, 1)
       .sample({{3, 2, 12}, {3, 3}}, {{"heads", "2"}, {"parts", "3"}, {"mask_type", "added"}}, -1, 1);

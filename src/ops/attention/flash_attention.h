@@ -22,6 +22,10 @@ struct AttentionParams {
   MaskType mask_type = MaskType::kNone;
   int32_t heads = 1, parts = 0;
   bool heads_inside = false;
+  // That many consecutive matrices of queries share one of keys and one of values: grouped and multi-query heads. More
+  // than 1 only for three tensors with the heads outside: those of keys and values are (batch..., heads / shared,
+  // length, size).
+  int32_t shared = 1;
   double p = 0;  // dropout probability of the weights
   int data_inputs() const { return parts == 0 ? 3 : 4 - parts; }
   int num_inputs() const { return data_inputs() + (mask_type == MaskType::kNone ? 0 : 1); }

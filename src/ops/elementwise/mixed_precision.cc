@@ -69,6 +69,21 @@ Values multicast_gradient(const MulticastParams&, const GradientContext& g) {
   return grads;
 }
 
+// ---- _amp_cast_like
+void infer_cast_like(InferContext& c) {
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  const DType from = c.in_dtype(0), like = c.in_dtype(1);
+  if (from == DType::kUnknown || like == DType::kUnknown) return;
+  c.set_out_dtype(0, is_converted(from) && is_converted(like) ? like : from);
+}
+
+void run_cast_like(const KernelArgs& a) {
+  kernels::convert_parallel(a.in[0].dtype, a.in[0].data, a.out[0].dtype, a.out[0].data, a.in[0].size());
+}
+
+Values cast_like_gradient(const GradientContext& g) { return {cast(g.output_grad(0), g.input_spec(0).dtype), Value{}}; }
+
 // ---- all_finite, multi_all_finite
 struct FiniteParams {
   bool init_output;
@@ -180,6 +195,25 @@ void register_mixed_precision(OpRegistry& ops) {
                .dtypes = {DType::kFloat32, DType::kFloat16},
                .check_gradient = false,
                .note = "float16 rounds"});
+  ops.declare("_amp_cast_like")
+      .doc(
+          "Converts float32, float16 and bfloat16 to the dtype of another array of these dtypes; other arrays are "
+          "returned unchanged.")
+      .input("data", "array of any shape and dtype")
+      .input("like", "array of any shape; only its dtype counts")
+      .output("out", "shape of data")
+      .infer([](const NoParams&, InferContext& c) { infer_cast_like(c); })
+      .any_device()
+      .cpu([](const NoParams&, const KernelArgs& a) { run_cast_like(a); })
+      .internal()
+      .allowed_in_files()
+      .gradient([](const NoParams&, const GradientContext& g) { return cast_like_gradient(g); }, Saves::nothing())
+      .sample({{3, 4}, {2}})
+      .sample({.inputs = {{3, 4}, {2}},
+               .attrs = {},
+               .dtypes = {DType::kFloat32, DType::kBFloat16},
+               .check_gradient = false,
+               .note = "bfloat16 rounds"});
   register_finite(ops);
   ops.declare<ResetParams>("reset_arrays")
       .doc("Sets arrays to zero in place.")

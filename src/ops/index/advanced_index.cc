@@ -279,6 +279,7 @@ void register_advanced_index(OpRegistry& ops) {
       .waits_on_gpu()
       .cpu(run_set)
       .inplace(0, 0)
+      .writes_input(1)
       .may_raise()
       .internal()
       .allowed_in_files()

@@ -220,6 +220,7 @@ void register_gather_nd(OpRegistry& ops) {
         scatter_into(a.in[1], a.in[2], a.out[0]);
       })
       .inplace(0, 0)
+      .writes_input(1)
       .may_raise()
       .gradient(
           [](const ScatterParams& p, const GradientContext& g) {

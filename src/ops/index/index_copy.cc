@@ -162,6 +162,7 @@ void register_index_copy(OpRegistry& ops) {
       .waits_on_gpu()
       .cpu(run_index_copy)
       .inplace(0, 0)
+      .writes_input(2)
       .may_raise()
       .gradient(index_copy_gradient, Saves::of({1}))
       .sample(sample)

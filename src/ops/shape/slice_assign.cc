@@ -102,6 +102,7 @@ void register_slice_assign(OpRegistry& ops) {
         write_slice(ranges_of(p, *a.out[0].shape), a.in[1], a.out[0]);
       })
       .inplace(0, 0)
+      .writes_input(1)
       .gradient(slice_assign_gradient, Saves::nothing())
       .sample({{4, 5}, {2, 3}}, {{"begin", "(1, 0)"}, {"end", "(3, 3)"}})
       .sample({{4, 5}, {2, 5}}, {{"begin", "(None,)"}, {"end", "(None,)"}, {"step", "(-2,)"}});

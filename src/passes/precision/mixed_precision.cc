@@ -73,6 +73,7 @@ class Casts {
       case AmpType::kWidest:
         return are_half_where_large(node) ? all_half(node) : std::nullopt;
       case AmpType::kAny:
+        if (node.op->written_input > 0) return written_half(node);
         if (node.inputs.empty() || !known_half(node.inputs[0]).node || !follows_inputs(node)) return std::nullopt;
         return halves_that_exist(node);
       case AmpType::kFloat:
@@ -86,6 +87,17 @@ class Casts {
       return std::nullopt;
     std::vector<NodeEntry> inputs;
     for (const NodeEntry& input : node.inputs) inputs.push_back(is_float(input) ? as_half(input, node) : input);
+    return inputs;
+  }
+
+  // An array in 16 bits takes values in 16 bits; the other inputs are positions.
+  std::optional<std::vector<NodeEntry>> written_half(const Node& node) {
+    const NodeEntry array = known_half(node.inputs[0]);
+    if (!array.node) return std::nullopt;
+    std::vector<NodeEntry> inputs = node.inputs;
+    NodeEntry& written = inputs[static_cast<size_t>(node.op->written_input)];
+    written = as_half(written, node);
+    inputs[0] = array;
     return inputs;
   }
 

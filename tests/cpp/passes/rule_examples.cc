@@ -174,6 +174,15 @@ Graph attention_of_heads(bool moved) {
   return make_graph(inputs, {spec, spec, spec}, {use("_flash_attention", operands)});
 }
 
+// Attention of 4 heads of queries whose keys and values are repeated: those of 2 heads, or whole lengths.
+Graph attention_of_repeated(const char* axis) {
+  const NodeEntry q = var("q"), k = var("k"), v = var("v");
+  const TextAttrs twice{{"repeats", "2"}, {"axis", axis}};
+  const TensorSpec keys = axis == std::string_view("1") ? float32({2, 2, 6, 8}) : float32({2, 4, 3, 8});
+  return make_graph({q, k, v}, {float32({2, 4, 3, 8}), keys, keys},
+                    {use("_flash_attention", {q, use("repeat", {k}, twice), use("repeat", {v}, twice)})});
+}
+
 // Attention of three dense layers whose weights are rows of one array: in order, or exchanged.
 Graph attention_of_projections(bool in_order) {
   const NodeEntry x = var("x"), w = var("w");
@@ -839,6 +848,14 @@ const std::map<std::string, RuleExample>& rule_examples() {
         [] {
           return product_plus({1, 40});
         }}},
+      {"shared_keys", {[] { return attention_of_repeated("1"); }, [] { return attention_of_repeated("2"); }}},
+      {"plain_amp_casts",
+       {[] { return of_x([](auto& x) {
+               return use("amp_cast", {use("exp", {x})}, {{"dtype", "float16"}});
+             }); },
+        [] { return of_x([](auto& x) {
+               return use("Cast", {use("exp", {x})}, {{"dtype", "float16"}});
+             }); }}},
       {"plain_leaky_relu",
        {[] { return of_x([](auto& x) {
                return use("LeakyReLU", {x}, {{"act_type", "leaky"}});

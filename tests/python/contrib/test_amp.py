@@ -292,4 +292,5 @@ def test_parameters_that_only_products_read_are_converted_on_request(target, rng
     for symbol, parameters in ((plain, kept), (converted, cast)):
         executor = symbol.bind(mx.cpu(), {"data": x, **parameters}, aux_states=dict(auxiliary), grad_req="null")
         results.append(executor.forward()[0].asnumpy().astype("float32"))
-    np.testing.assert_array_equal(*results)
+    # BatchNorm is folded into weights before they are rounded where they are float32.
+    np.testing.assert_allclose(*results, atol=0.01 if target == "float16" else 0.06)

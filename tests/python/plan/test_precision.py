@@ -211,3 +211,33 @@ def test_special_values_pass() -> None:
     assert np.isposinf(got[1]).all()
     assert np.isneginf(got[2]).all()
     assert np.isfinite(got[3]).all()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("write", ["index_copy", "slice"])
+def test_an_array_in_16_bits_takes_what_is_written_and_indices_stay(write: str, dtype: str) -> None:
+    class Writes(gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.array, self.new = (nn.Dense(6, in_units=8) for _ in range(2))
+
+        def forward(self, x: Any, new: Any, rows: Any) -> Any:
+            array, new = self.array(x), self.new(new)
+            if write == "index_copy":
+                return nd.contrib.index_copy(array, rows, new)
+            array[300:302] = new
+            return array
+
+    net = Writes()
+    net.initialize(mx.init.Xavier())
+    # bfloat16 holds neither 299 nor 301: a row that was rounded would be another one.
+    arrays = nd.random.normal(shape=(400, 8)), nd.random.normal(shape=(2, 8)), nd.array([299, 301])
+    arrays = arrays if write == "index_copy" else (*arrays[:2], None)
+    expected = net(*arrays)
+    net.hybridize(precision=dtype)
+    _close(net(*arrays), expected, dtype)
+    written = "index_copy" if write == "index_copy" else "_slice_assign"
+    (line,) = (
+        line for line in net.plan_text().splitlines() if f"] _contrib_{written} (" in line or f"] {written} (" in line
+    )
+    assert f"{dtype}(400, 6)" in line

@@ -315,3 +315,50 @@ def test_few_queries_are_fused_for_prediction_alone(case, rng):
     with autograd.record():
         trained(*arrays).sum().backward()
     assert not _is_fused(trained)
+
+
+def _repeated(F: Any, x: Any, times: int) -> Any:
+    return F.repeat(x, repeats=times, axis=1)
+
+
+def _broadcast(F: Any, x: Any, times: int) -> Any:
+    return F.broadcast_axis(x.expand_dims(axis=2), axis=2, size=times).reshape((0, -3, 0, 0))
+
+
+def _grouped(repeated: Callable[..., Any], times: int) -> Callable[..., Any]:
+    def function(F: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        scores = F.batch_dot(q, repeated(F, k, times), transpose_b=True) / 4
+        return F.batch_dot(F.softmax(F.broadcast_add(scores, mask)), repeated(F, v, times))
+
+    return function
+
+
+@pytest.mark.parametrize("queries", [1, 70])
+@pytest.mark.parametrize(("heads", "shared"), [(6, 3), (4, 4)])
+@pytest.mark.parametrize("repeated", [_repeated, _broadcast])
+def test_keys_that_heads_share_are_not_repeated(repeated, heads, shared, queries, rng):
+    """Grouped (6 heads of queries, 2 of keys) and multi-query heads; masks of each head, as those of ALiBi."""
+    function = _grouped(repeated, shared)
+    own = heads // shared
+    arrays = _arrays(rng, [(2, heads, queries, 16), (2, own, 91, 16), (2, own, 91, 24), (1, heads, 1, 91)], "float32")
+    net = Function(function)
+    expected = net(*arrays).asnumpy()
+    net.hybridize()
+    np.testing.assert_allclose(net(*arrays).asnumpy(), expected, rtol=2e-5, atol=2e-5)
+    assert "] _flash_attention (i0, i1, " in net.plan_text()  # the keys are an input of the block
+    assert "] repeat (" not in net.plan_text() and "] broadcast_axis (" not in net.plan_text()
+    apart, fused = (_trained(function, arrays, exclude) for exclude in (["attention"], []))
+    for a, b in zip(apart, fused, strict=True):
+        np.testing.assert_allclose(b, a, rtol=3e-5, atol=3e-5 * np.abs(a).max())
+
+
+def test_keys_and_values_that_are_shared_differently_are_repeated(rng):
+    def function(F: Any, q: Any, k: Any, v: Any) -> Any:
+        return _plain(F, q, F.repeat(k, repeats=2, axis=0), F.repeat(v, repeats=4, axis=0))
+
+    arrays = _arrays(rng, [(4, 1, 16), (2, 91, 16), (1, 91, 16)], "float32")
+    net = Function(function)
+    expected = net(*arrays).asnumpy()
+    net.hybridize()
+    np.testing.assert_allclose(net(*arrays).asnumpy(), expected, rtol=2e-5, atol=2e-5)
+    assert net.plan_text().count("] repeat (") == 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ... import symbol as sym
 from ...errors import ParamError
 from ...symbol import Symbol
+from ...symbol._bodies import input_names, places_in, sources_of, with_moved_inputs
 from . import lists
 from .amp import target_name
 
@@ -16,32 +17,66 @@ __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", 
 
 
 class _Casts:
-    """Copies nodes of a graph one by one, with casts of their inputs; one cast per value and type."""
+    """Copies nodes of a graph one by one, with casts of their inputs; one cast per value and type.
 
-    def __init__(self, graph: dict[str, Any], target: str, kinds: dict[str, str]) -> None:
+    Types are not known here. An entry counts as changed if its type may differ from that of the given graph.
+    """
+
+    def __init__(
+        self, graph: dict[str, Any], target: str, kinds: dict[str, str], changed_inputs: Collection[str] = ()
+    ) -> None:
         self._graph = graph
         self._target = target
         self._kinds = kinds
+        self._changed_inputs = changed_inputs
         self.nodes: list[dict[str, Any]] = []
+        self._changed: list[bool] = []  # for each node
         self._new_place: dict[int, int] = {}
         self._made: dict[tuple[int, int, str], list[int]] = {}
+        self._heads: list[list[int]] = []
 
     def run(self) -> dict[str, Any]:
-        for place, node in enumerate(self._graph["nodes"]):
-            inputs = [[self._new_place[entry[0]], *entry[1:]] for entry in node.get("inputs", [])]
-            inputs = self._cast_inputs(node, inputs)
-            self._new_place[place] = self._add({**node, "inputs": inputs})
-        heads = [[self._new_place[entry[0]], *entry[1:]] for entry in self._graph["heads"]]
+        self._copy()
+        return self._result()
+
+    def _result(self) -> dict[str, Any]:
         arguments = [i for i, node in enumerate(self.nodes) if node["op"] == "null"]
         kept = {key: value for key, value in self._graph.items() if key != "node_row_ptr"}
-        return {**kept, "nodes": self.nodes, "arg_nodes": arguments, "heads": heads}
+        return {**kept, "nodes": self.nodes, "arg_nodes": arguments, "heads": self._heads}
 
-    def _add(self, node: dict[str, Any]) -> int:
+    def _copy(self) -> None:
+        for place, node in enumerate(self._graph["nodes"]):
+            inputs = [self._moved(entry) for entry in node.get("inputs", [])]
+            inputs = self._cast_inputs(node, inputs)
+            changed = self._changes_type(node, inputs)
+            if "subgraphs" in node:
+                node, has_casts = self._with_converted_bodies(node, inputs)
+                changed = changed or has_casts
+            self._new_place[place] = self._add({**node, "inputs": inputs}, changed)
+        self._heads = [self._moved(entry) for entry in self._graph["heads"]]
+
+    def _moved(self, entry: list[int]) -> list[int]:
+        return [self._new_place[entry[0]], *entry[1:]]
+
+    def _add(self, node: dict[str, Any], changed: bool = True) -> int:
         self.nodes.append(node)
+        self._changed.append(changed)
         return len(self.nodes) - 1
+
+    def _changes_type(self, node: dict[str, Any], inputs: list[list[int]]) -> bool:
+        if node["op"] == "null":
+            return node["name"] in self._changed_inputs
+        if node["op"] in _WITH_OWN_TYPE:
+            return False
+        deciding = inputs[:1] if node["op"] in lists.written_inputs() else inputs
+        return any(self._changed[entry[0]] for entry in deciding)
 
     def _cast_inputs(self, node: dict[str, Any], inputs: list[list[int]]) -> list[list[int]]:
         kind = self._kinds.get(node["name"]) or self._kinds.get(node["op"])
+        written = lists.written_inputs().get(node["op"])
+        if kind is None and written is not None and any(self._changed[inputs[i][0]] for i in (0, written)):
+            like = self._cast_like(inputs[written], inputs[0])
+            return [like if i == written else entry for i, entry in enumerate(inputs)]
         if kind is None or (kind == "widest" and len(inputs) < 2):
             return inputs
         if kind == "widest":
@@ -58,6 +93,64 @@ class _Casts:
             place = self._add({"op": "amp_cast", "name": name, "attrs": {"dtype": dtype}, "inputs": [entry]})
             self._made[key] = [place, 0, 0]
         return self._made[key]
+
+    def _cast_like(self, entry: list[int], like: list[int]) -> list[int]:
+        name = f"{self.nodes[entry[0]]['name']}_amp_cast_like_{len(self.nodes)}"
+        return [self._add({"op": "_amp_cast_like", "name": name, "inputs": [entry, like]}), 0, 0]
+
+    # ---- bodies of loops and branches
+    def _with_converted_bodies(self, node: dict[str, Any], inputs: list[list[int]]) -> tuple[dict[str, Any], bool]:
+        """Returns the node with converted bodies, and whether their outputs are cast."""
+        if node["op"] not in _WITH_BODIES:
+            return node, False
+        bodies = []
+        for body, sources in zip(node["subgraphs"], sources_of(node), strict=True):
+            changed = {name for name, source in sources.items() if self._changed[inputs[source][0]]}
+            bodies.append(_Casts(body, self._target, self._kinds, changed))
+            bodies[-1]._copy()
+        if node["op"] == "_cond":
+            has_casts = _agree_on_heads(bodies[1:])
+        else:
+            names = input_names(node["subgraphs"][-1])
+            states = [names[place] for place in places_in(node, _WITH_BODIES[node["op"]])]
+            has_casts = bodies[-1]._keep_types_of_heads(int(node["attrs"]["num_out_data"]), states)
+        return with_moved_inputs(node, [body._result() for body in bodies]), has_casts
+
+    def _keep_types_of_heads(self, num_outputs: int, states: list[str]) -> bool:
+        """The states after an iteration have the types of those before it, the outputs of the loop float32."""
+        variables = {node["name"]: i for i, node in enumerate(self.nodes) if node["op"] == "null"}
+        is_changed = [self._changed[head[0]] for head in self._heads]
+        for i, head in enumerate(self._heads):
+            state = variables[states[i - num_outputs]] if i >= num_outputs else None
+            if state is None and is_changed[i]:
+                self._heads[i] = self._cast(head, "float32")
+            elif state is not None and head[0] != state and (is_changed[i] or self._changed[state]):
+                self._heads[i] = self._cast_like(head, [state, 0, 0])
+        return any(is_changed[:num_outputs])
+
+
+def _agree_on_heads(branches: Sequence[_Casts]) -> bool:
+    """Outputs of branches whose types may differ now have float32. Returns whether there are any."""
+    has_casts = False
+    for i in range(len(branches[0]._heads)):
+        if any(branch._changed[branch._heads[i][0]] for branch in branches):
+            has_casts = True
+            for branch in branches:
+                branch._heads[i] = branch._cast(branch._heads[i], "float32")
+    return has_casts
+
+
+_WITH_OWN_TYPE = ("Cast", "cast")  # their type does not depend on inputs
+# Loops and branches; for loops, the attribute that says which inputs of the body are states.
+_WITH_BODIES = {"_foreach": "in_state_locs", "_while_loop": "func_var_locs", "_cond": ""}
+
+
+def _all_nodes(graph: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The nodes of a graph and of the bodies of its loops and branches."""
+    for node in graph["nodes"]:
+        yield node
+        for body in node.get("subgraphs", ()):
+            yield from _all_nodes(body)
 
 
 def convert_symbol(
@@ -86,6 +179,9 @@ def convert_symbol(
         Whether parameters that are only read in target_dtype are converted; else they stay float32 and are cast inside
         of the graph.
 
+    Bodies of loops and branches are converted, too. The states of a loop keep their types, and an array that an
+    operator writes to (index_copy, assignment to slices) decides the type of what is written.
+
     Raises ParamError for unknown types and for names that are not nodes.
     """
     target = target_name(target_dtype)
@@ -93,13 +189,13 @@ def convert_symbol(
     kinds: dict[str, str] = dict.fromkeys(lists.WIDEST, "widest")
     kinds.update(dict.fromkeys(lists.FLOAT32 if fp32_ops is None else fp32_ops, "float32"))
     kinds.update(dict.fromkeys(lists.TARGET if target_dtype_ops is None else target_dtype_ops, target))
-    names = {node["name"] for node in graph["nodes"]}
+    names = {node["name"] for node in _all_nodes(graph)}
     for name in excluded_sym_names or ():
         if name not in names:
             raise ParamError(f"amp.convert_symbol: excluded_sym_names: the graph has no node '{name}'")
         kinds[name] = "float32"
     for op, parameter, values in lists.CONDITIONAL if conditional_fp32_ops is None else conditional_fp32_ops:
-        for node in graph["nodes"]:
+        for node in _all_nodes(graph):
             if node["op"] == op and node.get("attrs", {}).get(parameter) in values:
                 kinds[node["name"]] = "float32"
     converted = _Casts(graph, target, kinds).run()
@@ -161,9 +257,8 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", ctx: Any = N
     with tempfile.TemporaryDirectory() as folder:
         graph_file, params_file = block.export(os.path.join(folder, "model"))
         graph = sym.load(graph_file)
-        parameters = set(block.collect_params())
-        inputs = [name for name in graph.list_inputs() if name not in parameters]
-        converted = SymbolBlock(convert_symbol(graph, target_dtype, **options), [sym.var(name) for name in inputs])
+        inputs = [sym.var(str(variable.name)) for variable in block._graph_to_export().inputs]  # in the order of a call
+        converted = SymbolBlock(convert_symbol(graph, target_dtype, **options), inputs)
         converted.load_parameters(params_file, ctx=ctx, cast_dtype=True)
     return converted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -118,6 +119,22 @@ def _agreeing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _like_first(function: Callable[..., Any], first: str, written: str, place: int) -> Callable[..., Any]:
+    """The values that an operator writes into its first array get the type of that array."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        array = args[0] if args else kwargs.get(first)
+        value = args[place] if len(args) > place else kwargs.get(written)
+        if not (_is_tensor(array) and _is_tensor(value)):
+            return function(*args, **kwargs)
+        value = _cast_function(array)._internal._amp_cast_like(value, array)
+        if len(args) > place:
+            return function(*args[:place], value, *args[place + 1 :], **kwargs)
+        return function(*args, **{**kwargs, written: value})
+
+    return call
+
+
 def _replace(operators: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> None:
     """Replaces functions in mx.nd, mx.sym and their submodules by wrapped ones; operators: name -> wrapper."""
     for package in (ndarray, symbol):
@@ -178,6 +195,11 @@ def init(
         wrappers[primaries.get(name, name)] = lambda function, p=parameter, v=values: _sometimes(
             function, "float32", p, v
         )
+    for name, place in lists.written_inputs().items():
+        inputs = _core.describe_op(name)["inputs"]
+        if not _core.describe_op(name)["variadic"]:
+            first, written = inputs[0]["name"], inputs[place]["name"]
+            wrappers[name] = functools.partial(_like_first, first=first, written=written, place=place)
     for name in lists.TARGET if target_precision_ops is None else target_precision_ops:
         wrappers[primaries.get(name, name)] = lambda function: _always(function, target)
     _amp_initialized, _target = True, target

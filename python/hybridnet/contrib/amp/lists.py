@@ -37,6 +37,17 @@ def _collected() -> dict[str, tuple[Any, ...]]:
     return {name: tuple(found) for name, found in named.items()}
 
 
+@functools.cache
+def written_inputs() -> dict[str, int]:
+    """Operators that write one of their inputs into a copy of the first one: name or alias -> number of that input."""
+    found: dict[str, int] = {}
+    for name, aliases, _ in _core.op_names():
+        written = _core.describe_op(name)["written_input"]
+        if written > 0:
+            found.update(dict.fromkeys((name, *aliases), written))
+    return found
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return _collected()[name]

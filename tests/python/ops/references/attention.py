@@ -95,7 +95,8 @@ def _matrices(inputs, attrs):
         three = np.split(inputs[0], 3, axis=-2) if parts else inputs[:3]
         return *(np.swapaxes(x, -3, -2) for x in three), mask
     if not parts:
-        return *inputs[:3], mask
+        query, *keys = inputs[:3]
+        return query, *(np.repeat(x, value(attrs, "shared", 1), axis=-3) if x.ndim > 2 else x for x in keys), mask
     last = inputs[count - 1]
     query = _part(inputs[0], heads, 3 if parts == 3 else 1, 0)
     return query, _part(last, heads, parts, parts - 2), _part(last, heads, parts, parts - 1), mask
