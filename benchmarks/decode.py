@@ -1,10 +1,11 @@
-"""Greedy decoding with GPT-2-small beside ONNX Runtime and CTranslate2: milliseconds per word.
+"""Greedy decoding and beam search with GPT-2-small beside ONNX Runtime and CTranslate2: milliseconds per word.
 
     python benchmarks/decode.py [--only PART,PART] [--rounds 5]
 
 The prompt has 16 words, 128 follow. Names of rows: the type of the weights, the batch, and the rows of the caches of
-keys and values. Every side has the same weights and a process of its own; the sides take turns. The last column has the
-share of the words that each side chooses as the first one does.
+keys and values. "beams 4" is a beam search for one sequence, whose caches are reordered by the beams' parents after
+each word; the words are those of the best beam. Every side has the same weights and a process of its own; the sides
+take turns. The last column has the share of the words that each side chooses as the first one does.
 """
 
 from __future__ import annotations

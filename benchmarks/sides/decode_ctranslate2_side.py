@@ -9,7 +9,7 @@ from typing import Any
 import ctranslate2
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
-from decode_net import CASES, HEADS, LAYERS, TOKENS, WORDS, keep_words, parts, prompt, weights
+from decode_net import BEAM_CASES, CASES, HEADS, LAYERS, TOKENS, WORDS, keep_words, parts, prompt, weights
 from serve import Step, serve
 
 
@@ -46,12 +46,16 @@ def saved(folder: str) -> None:
 
 def case(name: str) -> Step:
     dtype, batch, _ = parts(name)
+    beams = batch if name in BEAM_CASES else 1
     with tempfile.TemporaryDirectory() as folder:
         saved(folder)
         generator = ctranslate2.Generator(
-            folder, compute_type=dtype, inter_threads=1, intra_threads=len(os.sched_getaffinity(0))
+            folder,
+            compute_type=dtype if dtype in ("float32", "bfloat16") else "int8",
+            inter_threads=1,
+            intra_threads=len(os.sched_getaffinity(0)),
         )
-    start = [[f"w{i}" for i in row] for row in prompt(batch)]
+    start = [[f"w{i}" for i in row] for row in prompt(batch // beams)]
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
@@ -60,6 +64,7 @@ def case(name: str) -> Step:
                 max_length=TOKENS,
                 min_length=TOKENS,
                 sampling_topk=1,
+                beam_size=beams,
                 include_prompt_in_result=False,
                 end_token=[],
                 max_batch_size=batch,

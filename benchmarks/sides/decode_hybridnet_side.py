@@ -6,15 +6,19 @@ from typing import Any
 
 import hybridnet as mx
 from decode_net import (
-    CASES,
+    BEAM_CASES,
+    BEAMS,
+    GREEDY,
     HEADS,
     LAYERS,
+    NEVER,
     POSITIONS,
     PROMPT,
     SIZE,
     TOKENS,
     UNITS,
     WORDS,
+    best_beam,
     keep_words,
     parts,
     prompt,
@@ -22,7 +26,7 @@ from decode_net import (
 )
 from hybridnet import nd
 from hybridnet.contrib import quantization
-from hybridnet.gluon import HybridBlock, SymbolBlock, nn
+from hybridnet.gluon import HybridBlock, nn
 from serve import Step, serve
 
 
@@ -51,9 +55,9 @@ class Layer(HybridBlock):
         return x + self.outer(inner), key, value
 
 
-class Decoder(HybridBlock):
-    """(words, position, caches) -> (next words, caches): words (batch, length), position (1,), and per layer a cache of
-    keys and one of values, (batch, heads, rows, size)."""
+class Scores(HybridBlock):
+    """(words, position, caches) -> (scores of the next words, caches): words (batch, length), position (1,), scores
+    (batch, 1, WORDS), and per layer a cache of keys and one of values, (batch, heads, rows, size)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,8 +77,36 @@ class Decoder(HybridBlock):
             x, key, value = layer(x, rows, caches[2 * i], caches[2 * i + 1])
             kept += [key, value]
         last = x.slice_axis(axis=1, begin=-1, end=None)
-        chosen = nd.argmax(self.head(self.last(last)), axis=2)
-        return (chosen.astype("int64"), *kept)
+        return (self.head(self.last(last)), *kept)
+
+
+class Decoder(HybridBlock):
+    """The same with the words (batch, 1) of the highest scores."""
+
+    def __init__(self, scores: Scores) -> None:
+        super().__init__()
+        self.scores = scores
+
+    def forward(self, words: Any, position: Any, *caches: Any) -> Any:
+        scores, *caches = self.scores(words, position, *caches)
+        return (nd.argmax(scores, axis=2).astype("int64"), *caches)
+
+
+class Beams(HybridBlock):
+    """(words, position, chances, caches) -> (words, chances, parents, caches) of the best continuations: chances and
+    parents (beams,); the caches of a beam are those of its parent."""
+
+    def __init__(self, scores: Scores) -> None:
+        super().__init__()
+        self.scores = scores
+
+    def forward(self, words: Any, position: Any, chances: Any, *caches: Any) -> Any:
+        scores, *caches = self.scores(words, position, *caches)
+        totals = nd.log_softmax(scores.squeeze(axis=1)) + chances.expand_dims(1)
+        chances, best = nd.topk(totals.reshape((-1,)), k=BEAMS, ret_typ="both", dtype="int32")
+        parents = nd.floor(best / WORDS)
+        words = (best - parents * WORDS).expand_dims(1).astype("int64")
+        return (words, chances, parents, *(nd.take(cache, parents, axis=0) for cache in caches))
 
 
 class Loop(HybridBlock):
@@ -98,8 +130,29 @@ class Loop(HybridBlock):
         return nd.concat(first, rest.squeeze(axis=2).transpose(), dim=1)
 
 
-def decoder() -> Decoder:
-    net = Decoder()
+class BeamLoop(HybridBlock):
+    """Words and parents, (TOKENS, BEAMS), of the beams that follow a prompt."""
+
+    def __init__(self, beams: Beams, rows: int) -> None:
+        super().__init__()
+        self.beams, self.rows = beams, rows
+
+    def forward(self, words: Any, chances: Any) -> Any:
+        caches = [nd.zeros((BEAMS, HEADS, self.rows, SIZE)) for _ in range(2 * LAYERS)]
+        first, chances, origin, *caches = self.beams(words, nd.zeros((1,), dtype="int64"), chances, *caches)
+
+        def body(position: Any, word: Any, chances: Any, *caches: Any) -> Any:
+            word, chances, parents, *caches = self.beams(word, position, chances, *caches)
+            return (word.squeeze(axis=1), parents), (position + 1, word, chances, *caches)
+
+        start = (nd.full((1,), PROMPT, dtype="int64"), first, chances, *caches)
+        end = PROMPT + TOKENS - 1
+        (words, parents), _ = mx.contrib.while_loop(lambda position, *_: position < end, body, start, TOKENS - 1)
+        return nd.concat(first.transpose(), words, dim=0), nd.concat(origin.expand_dims(0), parents, dim=0)
+
+
+def scores() -> Scores:
+    net = Scores()
     net.initialize()
     given = weights()
     one = nd.zeros((1, HEADS, 1, SIZE))
@@ -124,24 +177,38 @@ def decoder() -> Decoder:
     return net
 
 
-DECODERS: dict[str, Any] = {}
+MADE: dict[str, Any] = {}
 
 
-def decoder_of(dtype: str) -> Any:
-    if dtype not in DECODERS:
-        net = decoder()
-        if dtype == "int8":
+def options(dtype: str) -> dict[str, Any]:
+    """The keywords for hybridize()."""
+    precision = {"precision": dtype} if dtype == "bfloat16" else {}
+    return {"static_alloc": True, "strict": True, **precision}
+
+
+def scores_of(dtype: str) -> Any:
+    dtype = "float32" if dtype == "bfloat16" else dtype
+    if dtype not in MADE:
+        net = scores()
+        if dtype != "float32":
             caches = [mx.io.DataDesc(f"cache{i}", (2, HEADS, PROMPT, SIZE)) for i in range(2 * LAYERS)]
             words = mx.io.DataDesc("words", (2, PROMPT), "int64"), mx.io.DataDesc("position", (1,), "int64")
-            net = quantization.quantize_net(net, data_shapes=[*words, *caches], mode="weights")
-        DECODERS[dtype] = net
-    return DECODERS[dtype]
+            net = quantization.quantize_net(
+                net, data_shapes=[*words, *caches], mode="weights" if dtype == "int8" else dtype
+            )
+        MADE[dtype] = net
+    return MADE[dtype]
+
+
+def first_chances() -> Any:
+    """All beams begin with the same words: the first one alone counts."""
+    return nd.array([0.0] + [NEVER] * (BEAMS - 1))
 
 
 def loop(name: str) -> Step:
     dtype, batch, rows = parts(name)
-    block = Loop(decoder_of(dtype), rows)
-    block.hybridize(static_alloc=True, strict=True)
+    block = Loop(Decoder(scores_of(dtype)), rows)
+    block.hybridize(**options(dtype))
     words = nd.array(prompt(batch), dtype="int64")
 
     def step(repeat: int) -> None:
@@ -155,9 +222,8 @@ def loop(name: str) -> Step:
 
 def steps(name: str) -> Step:
     dtype, batch, rows = parts(name)
-    net = decoder_of(dtype)
-    donated = [f"data{i}" for i in range(2, 2 + 2 * LAYERS)] if isinstance(net, SymbolBlock) else ["caches"]
-    net.hybridize(static_alloc=True, strict=True, donate=donated)
+    net = Decoder(scores_of(dtype))
+    net.hybridize(**options(dtype), donate=["caches"])
     start = nd.array(prompt(batch), dtype="int64")
 
     def step(repeat: int) -> None:
@@ -174,6 +240,51 @@ def steps(name: str) -> Step:
     return step
 
 
+def beam_loop(name: str) -> Step:
+    dtype, beams, rows = parts(name)
+    block = BeamLoop(Beams(scores_of(dtype)), rows)
+    block.hybridize(**options(dtype))
+    words = nd.array(prompt(1).repeat(beams, 0), dtype="int64")
+
+    def step(repeat: int) -> None:
+        for _ in range(repeat):
+            chosen, parents = block(words, first_chances())
+            parents.wait_to_read()
+        found = best_beam(chosen.asnumpy().astype("int64"), parents.asnumpy().astype("int64"))
+        keep_words("hybridnet loop", name, found)
+
+    return step
+
+
+def beam_steps(name: str) -> Step:
+    dtype, beams, rows = parts(name)
+    net = Beams(scores_of(dtype))
+    net.hybridize(**options(dtype), donate=["caches"])
+    start = nd.array(prompt(1).repeat(beams, 0), dtype="int64")
+
+    def step(repeat: int) -> None:
+        for _ in range(repeat):
+            caches = [nd.zeros((beams, HEADS, rows, SIZE)) for _ in range(2 * LAYERS)]
+            word, chances, parents, *caches = net(start, nd.zeros((1,), dtype="int64"), first_chances(), *caches)
+            words, origins = [word], [parents]
+            for i in range(TOKENS - 1):
+                position = nd.full((1,), PROMPT + i, dtype="int64")
+                word, chances, parents, *caches = net(word, position, chances, *caches)
+                words.append(word)
+                origins.append(parents)
+            words[-1].wait_to_read()
+        chosen = nd.concat(*words, dim=1).asnumpy().T.astype("int64")
+        keep_words("hybridnet step", name, best_beam(chosen, nd.stack(*origins).asnumpy().astype("int64")))
+
+    return step
+
+
 if __name__ == "__main__":
-    made = {name: lambda name=name: loop(name) for name in CASES}
-    serve(mx.__version__, made | {f"step {name}": lambda name=name: steps(name) for name in CASES})
+    ways = {"": (loop, beam_loop), "step ": (steps, beam_steps)}
+    cases = {
+        prefix + name: lambda name=name, make=make: make(name)
+        for prefix, (greedy, beams) in ways.items()
+        for make, names in ((greedy, GREEDY), (beams, BEAM_CASES))
+        for name in names
+    }
+    serve(mx.__version__, cases)
