@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import gluon, nd
@@ -60,7 +61,7 @@ def train(precision: str, epochs: int, data: tuple[nd.NDArray, ...]) -> tuple[fl
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    epochs = parser.parse_args().epochs
+    epochs = devices.parse_args(parser).epochs
     data = digits()
     accuracies = {}
     for precision in ("float32", "bfloat16", "float16"):

@@ -9,6 +9,7 @@ import argparse
 import sys
 import tempfile
 
+import devices
 import hybridnet as mx
 from beam_search_while import END, LENGTH, LETTERS, NEVER, BeamSearch, Model, search, train
 from hybridnet import gluon
@@ -42,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--beams", type=int, default=32, help="beginnings that are kept (default: 32)")
     parser.add_argument("--steps", type=int, default=200, help="steps of training (default: 200)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if args.beams < 1 or args.steps < 0:
         parser.error("--beams must be at least 1, --steps at least 0")
     mx.random.seed(3)
@@ -58,7 +59,8 @@ def main() -> None:
     for chance, text in found[:4]:
         print(f"  {text:10} {chance:8.4f}")
     files = plain.export(tempfile.mkdtemp() + "/search")
-    loaded = search(gluon.SymbolBlock.imports(files[0], ["data0", "data1"], files[1]), args.beams)
+    block = gluon.SymbolBlock.imports(files[0], ["data0", "data1"], files[1], ctx=mx.current_context())
+    loaded = search(block, args.beams)
     print(f"words and chances equal to the bit: {found == wanted}, from the exported file: {loaded == wanted}")
     if found != wanted or loaded != wanted:
         sys.exit("the plain search finds something else")

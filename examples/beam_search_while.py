@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -103,8 +104,7 @@ def all_words(model: Model) -> list[tuple[float, str]]:
 
 
 def search(block: gluon.Block, beams: int) -> list[tuple[float, str]]:
-    start = mx.nd.array([0.0] + [NEVER] * (beams - 1))  # one prefix, the empty one
-    words, chances = block(start, mx.nd.zeros((beams, WIDTH)))
+    words, chances = block(mx.nd.array([0.0] + [NEVER] * (beams - 1)), mx.nd.zeros((beams, WIDTH)))  # an empty prefix
     texts = ["".join(LETTERS[int(i)] for i in word).rstrip(".") for word in words.asnumpy()]
     return [(chance, text) for chance, text in zip(chances.asnumpy().tolist(), texts) if chance > NEVER / 2]
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--beams", type=int, default=32, help="beginnings that are kept (default: 32)")
     parser.add_argument("--steps", type=int, default=200, help="steps of training (default: 200)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if args.beams < 1 or args.steps < 0:
         parser.error("--beams must be at least 1, --steps at least 0")
     mx.random.seed(3)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -68,9 +69,9 @@ def seconds_per_step(steps: int, *arguments) -> float:
     return float(np.median(times))
 
 
-def accuracy(net: gluon.Block, images: np.ndarray, labels: np.ndarray, ctx: mx.Context) -> float:
+def accuracy(net: gluon.Block, images: np.ndarray, labels: np.ndarray) -> float:
     metric = mx.metric.Accuracy()
-    metric.update(mx.nd.array(labels), net(mx.nd.array(images, ctx=ctx)))
+    metric.update(mx.nd.array(labels), net(mx.nd.array(images)))
     return metric.get()[1]
 
 
@@ -91,18 +92,16 @@ def main() -> None:
         help="the program built from examples/export_to_cpp",
     )
     parser.add_argument("--out", type=pathlib.Path, default=None, help="folder for the exported files")
-    parser.add_argument("--ctx", choices=("cpu", "gpu"), default="cpu", help="the device that trains")
-    args = parser.parse_args()
-    ctx = mx.Context(args.ctx, 0)
+    args = devices.parse_args(parser)
     mx.random.seed(1)
     np.random.seed(1)
     images, labels, test_images, test_labels = digits()
 
     net = conv_net()
-    net.initialize(mx.init.Xavier(), ctx=ctx)
+    net.initialize(mx.init.Xavier())
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
-    step = (net, loss_of, trainer, mx.nd.array(images[:64], ctx=ctx), mx.nd.array(labels[:64], ctx=ctx))
+    step = (net, loss_of, trainer, mx.nd.array(images[:64]), mx.nd.array(labels[:64]))
     imperative = seconds_per_step(20, *step)
     net.hybridize(static_alloc=True)
     hybridized = seconds_per_step(20, *step)
@@ -112,13 +111,13 @@ def main() -> None:
     )
     for _ in range(args.epochs):
         for data, label in loader:
-            train_step(net, loss_of, trainer, data.as_in_context(ctx), label.as_in_context(ctx))
-    reached = accuracy(net, test_images, test_labels, ctx)
+            train_step(net, loss_of, trainer, data.as_in_context(args.ctx), label.as_in_context(args.ctx))
+    reached = accuracy(net, test_images, test_labels)
 
     out = args.out or pathlib.Path(tempfile.mkdtemp(prefix="digits-"))
     out.mkdir(parents=True, exist_ok=True)
     symbol, params = net.export(str(out / "digits"))
-    scores = net(mx.nd.array(test_images, ctx=ctx))
+    scores = net(mx.nd.array(test_images))
     mx.nd.save(str(out / "check.params"), {"data": mx.nd.array(test_images), "scores": scores})
 
     print(f"{'test accuracy':24} {reached:.4f}  ({len(test_images)} images)")

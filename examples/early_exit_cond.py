@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -112,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=8, help="passes over the images (default: 8)")
     parser.add_argument("--confidence", type=chance, default=0.8, help="of leaving early (default: 0.8)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if args.epochs < 1:
         parser.error("--epochs must be at least 1")
     mx.random.seed(1)

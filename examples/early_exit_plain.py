@@ -8,6 +8,7 @@ By hand: ``python examples/early_exit_plain.py``; ``--help`` lists the options.
 import argparse
 import sys
 
+import devices
 import hybridnet as mx
 import numpy as np
 from early_exit_cond import EarlyExitNet, accuracy, chance, convolutions_run, digits, train
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=4, help="passes over the images (default: 4)")
     parser.add_argument("--confidence", type=chance, default=0.8, help="of leaving early (default: 0.8)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if args.epochs < 1:
         parser.error("--epochs must be at least 1")
     mx.random.seed(1)

@@ -12,6 +12,7 @@ import pydoc_data.topics
 import sys
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -112,7 +113,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=positive, default=3, help="passes over the text (default: 3)")
     parser.add_argument("--width", type=positive, default=128, help="units of each LSTM layer (default: 128)")
     parser.add_argument("--letters", type=positive, default=200, help="letters to write in the end (default: 200)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     mx.random.seed(1)
     np.random.seed(1)
     train, test = texts()

@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -51,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=positive, default=10, help="steps of training (default: 10)")
     parser.add_argument("--width", type=positive, default=128, help="units of each LSTM layer (default: 128)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     mx.random.seed(1)
     first = LanguageModel(args.width)
     first.initialize(mx.init.Xavier())

@@ -8,6 +8,7 @@ By hand: ``python examples/ode_plain.py``; ``--help`` lists the options.
 import argparse
 import sys
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd
@@ -45,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tolerance", type=float, default=1e-8, help="of the error of one step (default: 1e-8)")
     parser.add_argument("--rate", type=float, default=1.3, help="of growth (default: 1.3)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if not (0 < args.tolerance < 1 and args.rate > 0):
         parser.error("--rate must be greater than 0, and --tolerance between 0 and 1")
     explicit, plain = AdaptiveSolver(logistic, args.tolerance), PlainSolver(logistic, args.tolerance)

@@ -10,6 +10,7 @@ By hand: ``python examples/ode_while.py``; ``--help`` lists the options.
 import argparse
 import sys
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -95,8 +96,7 @@ def array(values) -> mx.nd.NDArray:
 
 def compare(solve: AdaptiveSolver, start: np.ndarray, time: float, rate: float, limit: float) -> float:
     """The largest difference between solver and closed form, in values and gradients, relative where they exceed 1."""
-    inputs = [array(start), array(rate), array(limit)]
-    for value in inputs:
+    for value in (inputs := [array(start), array(rate), array(limit)]):
         value.attach_grad()
     with autograd.record():
         y, left, tried = solve(inputs[0], array(time), *inputs[1:])
@@ -131,7 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tolerance", type=float, default=1e-8, help="of the error of one step (default: 1e-8)")
     parser.add_argument("--rate", type=float, default=1.3, help="of growth, to be found again (default: 1.3)")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     if not (0 < args.tolerance <= 1e-6 and args.rate > 0):
         parser.error("--rate must be greater than 0, and --tolerance too, up to 1e-6: the fit needs exact gradients")
     solve = AdaptiveSolver(logistic, args.tolerance)

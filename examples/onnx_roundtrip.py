@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 
+import devices
 import hybridnet as mx
 import numpy as np
 import onnx
@@ -98,7 +99,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--width", type=int, default=16, help="of the state")
     parser.add_argument("--steps", type=int, default=30, help="of the training")
-    options = parser.parse_args()
+    options = devices.parse_args(parser)
     if options.width < 1 or options.steps < 2:
         parser.error("--width must be at least 1, and --steps at least 2")
     mx.random.seed(3)

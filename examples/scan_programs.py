@@ -1,12 +1,12 @@
 """Small programs with scan: powers, polynomials, sums until a limit, recurrences with long memory, a Gibbs sampler.
 
-Each is a function of arrays that runs imperatively and, hybridized, as one graph; each compares its values, and if
-useful its gradient, with NumPy or with a closed form.
+Each runs imperatively and, hybridized, as one graph, and compares values and gradients with NumPy or a closed form.
 By hand: ``python examples/scan_programs.py``; ``--help`` lists the options.
 """
 
 import argparse
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
@@ -131,7 +131,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--steps", type=positive, default=200, help="steps of the sampler")
     parser.add_argument("--chains", type=positive, default=500, help="chains of the sampler")
-    args = parser.parse_args()
+    args = devices.parse_args(parser)
     check_programs(lambda function: function)
     check_programs(hybridized)
     print("programs: 6, on arrays and in graphs")

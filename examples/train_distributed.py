@@ -13,6 +13,7 @@ import hashlib
 import sys
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon, group, nd
@@ -52,7 +53,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--checkpoints", help="folder that all processes see")
     parser.add_argument("--shard-states", action="store_true", help="each process keeps its part of Adam's states")
-    options = parser.parse_args()
+    options = devices.parse_args(parser)
     epochs = options.epochs
     images, labels = digits()
     train_images, train_labels, test_images, test_labels = images[:1440], labels[:1440], images[1440:], labels[1440:]

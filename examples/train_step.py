@@ -9,6 +9,7 @@ import argparse
 import sys
 import time
 
+import devices
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon, nd
@@ -54,7 +55,7 @@ def train(step, images: nd.NDArray, labels: nd.NDArray, epochs: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    epochs = parser.parse_args().epochs
+    epochs = devices.parse_args(parser).epochs
     images, labels, test_images, test_labels = digits()
 
     net, trainer = build()

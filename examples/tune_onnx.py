@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 
+import devices
 import hybridnet as mx
 import numpy as np
 import onnx
@@ -111,7 +112,7 @@ def train(net: gluon.HybridBlock, images: nd.NDArray, labels: nd.NDArray, epochs
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=20)
-    epochs = parser.parse_args().epochs
+    epochs = devices.parse_args(parser).epochs
     images, labels, test_images, test_labels = digits()
     mx.random.seed(1)
     with tempfile.TemporaryDirectory() as folder:

@@ -129,6 +129,10 @@ HN_API_3 int hn_num_gpus(int* out);
 HN_API_3 int hn_why_no_gpu(const char** out);
 /* The free and all bytes of a GPU. */
 HN_API_3 int hn_gpu_memory(int id, int64_t* free_bytes, int64_t* total_bytes);
+/* Sets whether a library's float32 products on GPUs may round their factors to TF32 (11 significant bits): docs/gpu.md.
+ * A setting of the process, off at first. Calls before this one keep theirs: it waits for them, and reports the failure
+ * of one. *before (may be NULL): the previous setting. */
+HN_API_3 int hn_allow_tf32(int allow, int* before);
 
 /* Called with each warning, from any thread, one at a time; it must not call the library. */
 typedef void (*HnLogCallback)(const char* text, void* context);

@@ -49,9 +49,11 @@ struct Environment {
   std::string cuda_driver;
   std::string cuda_path;    // HYBRIDNET_CUDA_PATH: folders of CUDA's libraries, separated by colons; searched first
   bool cuda_sync = false;   // HYBRIDNET_CUDA_SYNC: each kernel of a GPU is waited for, so that errors name it
+  bool cuda_check = false;  // HYBRIDNET_CUDA_CHECK: kernels of operators on a GPU run on the CPU, too, and are compared
   bool cuda_graphs = true;  // HYBRIDNET_CUDA_GRAPHS: a plan that repeats its kernels on a GPU runs as CUDA graphs
   // HYBRIDNET_CUDA_LIBRARIES: the optional libraries of a GPU that are used, with commas between; 0: none, 1: all
   bool cuda_cublas_lt = true;  // cublaslt
+  bool cuda_cudnn = true;      // cudnn
   // HYBRIDNET_GPU_FALLBACK: warn | error | ignore; operators of a GPU that run on the CPU, with copies
   std::string gpu_fallback = "warn";
   // The place of this process in a group of processes, as launchers set it (docs/distributed.md):

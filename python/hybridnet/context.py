@@ -26,6 +26,12 @@ class GpuFallbackWarning(UserWarning):
     """An operator has no form for GPUs: it runs on the CPU, with copies (``HYBRIDNET_GPU_FALLBACK``)."""
 
 
+class _Default(threading.local):
+    """The default context of a thread; None: cpu(0). A class attribute: a missing one would cost as much as a call."""
+
+    value: Context | None = None
+
+
 class _ContextType(type):
     """Metaclass of Context with the attribute default_ctx, which the instances do not have."""
 
@@ -52,7 +58,7 @@ class Context(metaclass=_ContextType):
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
-    _default_ctx = threading.local()
+    _default_ctx = _Default()
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
@@ -86,7 +92,7 @@ class Context(metaclass=_ContextType):
     def __enter__(self) -> Context:
         # Stored per thread, not in the context: one context serves many threads, and may be entered within itself.
         local = Context._default_ctx
-        local.__dict__.setdefault("outer", []).append(getattr(local, "value", None))
+        local.__dict__.setdefault("outer", []).append(local.value)
         local.value = self
         return self
 
@@ -160,7 +166,13 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 def current_context() -> Context:
     """Returns the default context of new arrays: that of the innermost ``with Context``, else cpu(0)."""
-    return getattr(Context._default_ctx, "value", None) or _CPU
+    return Context._default_ctx.value or _CPU
+
+
+def is_default(ctx: Context) -> bool:
+    """True if new arrays of this thread are made there."""
+    default = Context._default_ctx.value
+    return ctx.device_typeid == _CPU.device_typeid if default is None else bool(ctx == default)
 
 
 def context_of_code(device_typeid: int, device_id: int) -> Context:

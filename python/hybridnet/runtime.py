@@ -135,7 +135,7 @@ def gpus() -> list[str]:
 def gpu_libraries() -> dict[str, str]:
     """Returns the version and file of each library of GPUs, or why it is not used; empty without a GPU.
 
-    The driver and NVRTC, which GPUs need, and cuBLASLt, which is optional.
+    The driver and NVRTC, which GPUs need; cuBLASLt and cuDNN, which are optional.
     """
     return dict(_core.gpu_libraries())
 

@@ -208,8 +208,11 @@ Environment read_environment() {
   env.cuda_driver = read("HYBRIDNET_CUDA_DRIVER");
   env.cuda_path = read("HYBRIDNET_CUDA_PATH");
   env.cuda_sync = read_bool("HYBRIDNET_CUDA_SYNC");
+  env.cuda_check = read_bool("HYBRIDNET_CUDA_CHECK");
   env.cuda_graphs = read_bool("HYBRIDNET_CUDA_GRAPHS", true);
-  env.cuda_cublas_lt = read_names("HYBRIDNET_CUDA_LIBRARIES", {"cublaslt"}, "cublaslt");
+  const std::initializer_list<std::string_view> libraries = {"cublaslt", "cudnn"};
+  env.cuda_cublas_lt = read_names("HYBRIDNET_CUDA_LIBRARIES", libraries, "cublaslt");
+  env.cuda_cudnn = read_names("HYBRIDNET_CUDA_LIBRARIES", libraries, "cudnn");
   env.gpu_fallback = read_choice("HYBRIDNET_GPU_FALLBACK", {"warn", "error", "ignore"}, "warn");
   read_group(env);
   env.path = read("PATH");

@@ -4,8 +4,10 @@
 #include "c_api/arrays.h"
 #include "c_api/model.h"
 #include "c_api/status.h"
+#include "device/library_call.h"
 #include "device/stream.h"
 #include "hybridnet/imperative.h"
+#include "hybridnet/runtime.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/device_copies.h"
 
@@ -108,6 +110,14 @@ int hn_gpu_memory(int id, int64_t* free_bytes, int64_t* total_bytes) {
     require(total_bytes, "hn_gpu_memory", "total_bytes");
     device::Stream::of(c_api::device_of(HN_GPU, id, "hn_gpu_memory"));  // throws if there is no such GPU
     std::tie(*free_bytes, *total_bytes) = device::backend()->free_and_total_bytes(id);
+  });
+}
+
+int hn_allow_tf32(int allow, int* before) {
+  return guarded([&] {
+    Runtime::get().engine().wait_all();
+    const bool was = device::allow_reduced_float32(allow != 0);
+    if (before) *before = was;
   });
 }
 

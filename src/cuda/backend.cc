@@ -30,7 +30,7 @@ size_t size(int64_t bytes) { return static_cast<size_t>(bytes); }
 
 bool has_conditions(const Driver& driver) {
   int version = 0;
-  return driver.condition_create && driver.graph_add_node && driver.driver_version(&version) == kSuccess &&
+  return driver.condition_create && driver.graph_add_node && succeeded(driver.driver_version(&version)) &&
          version >= kOldestWithConditions;
 }
 
@@ -48,34 +48,44 @@ CudaBackend::CudaBackend(std::unique_ptr<const Driver> driver, int num_devices, 
     call(driver_->device_get, &device.number, i);
     device.info = describe(device.number);
     device.staging = std::make_unique<Staging>(*driver_);
+    device.memory = std::make_unique<DeviceMemory>(*driver_, device.number);
   }
 }
 
 CudaBackend::~CudaBackend() {
   if (process_is_forked() || process_is_ending()) return;
+  for (int i = 0; i < num_devices(); ++i) finish(i);  // all of them use pinned memory
   for (int i = 0; i < num_devices(); ++i) release(i);
   if (t_current.backend == id_) t_current = {};
 }
 
 // Results are not checked: after an error of the device these calls fail, and nothing can be done about it.
+void CudaBackend::finish(int index) noexcept {
+  const Device& device = devices_[static_cast<size_t>(index)];
+  if (!device.context || !succeeded(driver_->set_context(device.context))) return;
+  for (const auto& [owner, stream] : streams_)
+    if (owner == index) note_handled(driver_->stream_synchronize(stream));
+}
+
 void CudaBackend::release(int index) noexcept {
   Device& device = devices_[static_cast<size_t>(index)];
-  if (!device.context || driver_->set_context(device.context) != kSuccess) return;
-  for (const auto& [owner, stream] : streams_)
-    if (owner == index) driver_->stream_synchronize(stream);
+  if (!device.context || !succeeded(driver_->set_context(device.context))) return;
   free_graphs_of(index);
   if (products_) products_->release(index);
+  if (convolutions_) convolutions_->release(index);
   device.staging->release();
+  for (void* const memory : std::exchange(pinned_, {})) note_handled(driver_->free_pinned(memory));
   for (const auto& [owner, event] : events_)
-    if (owner == index) driver_->event_destroy(event);
+    if (owner == index) note_handled(driver_->event_destroy(event));
   for (const auto& [owner, stream] : streams_)
-    if (owner == index) driver_->stream_destroy(stream);
+    if (owner == index) note_handled(driver_->stream_destroy(stream));
   for (const auto& [owner, module] : modules_)
-    if (owner == index) driver_->module_unload(module);
+    if (owner == index) note_handled(driver_->module_unload(module));
   for (const auto& [block, owner] : blocks_)
-    if (owner == index) driver_->free(block);
-  driver_->set_context(nullptr);
-  driver_->release_context(device.number);
+    if (owner == index) note_handled(device.memory->free(block).result);
+  device.memory->release();
+  note_handled(driver_->set_context(nullptr));
+  note_handled(driver_->release_context(device.number));
 }
 
 // ---- devices
@@ -127,9 +137,12 @@ Context CudaBackend::context_of(int index) {
 void* CudaBackend::allocate(int64_t bytes) {
   use_some_device();
   Pointer memory = 0;
-  const Result result = driver_->allocate(&memory, size(bytes));
-  if (result == kOutOfMemory) return nullptr;
-  check(result, driver_->allocate.name);
+  const Outcome given = devices_[static_cast<size_t>(t_current.device)].memory->allocate(&memory, size(bytes));
+  if (given.result == kOutOfMemory) {
+    note_handled(given.result);
+    return nullptr;
+  }
+  check(given.result, given.function);
   const std::lock_guard lock(mutex_);
   blocks_.emplace(memory, t_current.device);
   return reinterpret_cast<void*>(memory);
@@ -149,14 +162,23 @@ void CudaBackend::free(void* memory) {
   const CurrentDevice before = t_current;
   const bool there = before.backend == id_ && before.device == owner;
   const Result entered = there ? kSuccess : driver_->set_context(context_of(owner));
-  const Result result = entered == kSuccess ? driver_->free(address(memory)) : entered;
-  if (before.backend != id_)
-    t_current = entered == kSuccess ? CurrentDevice{id_, owner} : before;
-  else if (!there)
-    driver_->set_context(context_of(before.device));
+  const Outcome freed = entered == kSuccess ? devices_[static_cast<size_t>(owner)].memory->free(address(memory))
+                                            : Outcome{entered, driver_->set_context.name};
+  note_handled(freed.result);
+  if (freed.failed() && !is_sticky(freed.result)) {  // the memory is still there: it can be freed again
+    const std::lock_guard lock(mutex_);
+    blocks_.emplace(address(memory), owner);
+  }
+  Result returned = kSuccess;
+  if (entered == kSuccess && !there) {
+    if (before.backend == id_) returned = driver_->set_context(context_of(before.device));
+    if (before.backend != id_ || returned != kSuccess) t_current = {id_, owner};
+  }
   // After an error of a kernel no memory can be freed, and a destructor could not report it: the next launch or wait
   // does.
-  if (result != kDeinitialized && !is_sticky(result)) check(result, driver_->free.name);
+  note_handled(returned);
+  if (freed.result != kDeinitialized && !is_sticky(freed.result)) check(freed.result, freed.function);
+  if (returned != kDeinitialized && !is_sticky(returned)) check(returned, driver_->set_context.name);
 }
 
 std::pair<int64_t, int64_t> CudaBackend::free_and_total_bytes(int device) {
@@ -164,9 +186,32 @@ std::pair<int64_t, int64_t> CudaBackend::free_and_total_bytes(int device) {
   make_current(device);
   size_t free = 0, total = 0;
   const Result result = driver_->memory_info(&free, &total);
+  note_handled(result);
   if (before.backend == id_) make_current(before.device);
   check(result, driver_->memory_info.name);
   return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+void* CudaBackend::allocate_pinned(int64_t bytes) {
+  use_some_device();
+  void* memory = nullptr;
+  const bool is_there = succeeded(driver_->allocate_pinned(&memory, size(bytes), kPinnedForAllContexts));
+  if (!is_there) return nullptr;
+  const std::lock_guard lock(mutex_);
+  pinned_.insert(memory);
+  return memory;
+}
+
+void CudaBackend::free_pinned(void* memory) {
+  use_some_device();
+  call(driver_->free_pinned, memory);
+  const std::lock_guard lock(mutex_);
+  pinned_.erase(memory);
+}
+
+void CudaBackend::copy_in_pinned(Stream stream, void* to, const void* from, int64_t bytes) {
+  use_some_device();
+  call(driver_->copy_in, address(to), from, size(bytes), handle(stream));
 }
 
 // ---- streams and events
@@ -250,6 +295,7 @@ std::unique_ptr<device::Backend> make_cuda_backend(std::unique_ptr<const Driver>
   const Result started = driver->init(0);
   const Result counted = started == kSuccess ? driver->device_count(&count) : started;
   if (counted == kNoDevice || (counted == kSuccess && count <= 0)) {
+    note_handled(counted);
     *why_none = "the driver reports no device";
   } else if (counted != kSuccess) {
     *why_none = failure_text(counted, started != kSuccess ? driver->init.name : driver->device_count.name);
@@ -266,8 +312,9 @@ std::unique_ptr<device::Backend> make_cuda_backend(std::string* why_none) {
                             .library_folders = env.cuda_path,
                             .image_folder = image_folder(),
                             .synchronous = env.cuda_sync,
-                            .graphs = env.cuda_graphs,
-                            .cublas_lt = env.cuda_cublas_lt},
+                            .graphs = env.cuda_graphs && !env.cuda_check,  // the check waits for each kernel
+                            .cublas_lt = env.cuda_cublas_lt,
+                            .cudnn = env.cuda_cudnn},
                            why_none);
 }
 

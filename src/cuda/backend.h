@@ -9,10 +9,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/convolutions.h"
+#include "cuda/device_memory.h"
 #include "cuda/driver.h"
 #include "cuda/driver_graph.h"
 #include "cuda/image_cache.h"
@@ -20,7 +23,9 @@
 #include "cuda/products.h"
 #include "cuda/staging.h"
 #include "device/backend.h"
+#include "device/library_convolution.h"
 #include "device/library_product.h"
+#include "device/pinned.h"
 
 namespace hybridnet::cuda {
 
@@ -31,9 +36,13 @@ struct BackendOptions {
   bool synchronous = false;     // HYBRIDNET_CUDA_SYNC: launch() waits for the kernel
   bool graphs = true;           // HYBRIDNET_CUDA_GRAPHS
   bool cublas_lt = true;        // HYBRIDNET_CUDA_LIBRARIES
+  bool cudnn = true;            // the same
 };
 
-class CudaBackend final : public device::Backend, public device::ProductLibrary {
+class CudaBackend final : public device::Backend,
+                          public device::ProductLibrary,
+                          public device::ConvolutionLibrary,
+                          public device::PinnedMemory {
  public:
   // driver: initialized, with this number of devices.
   CudaBackend(std::unique_ptr<const Driver> driver, int num_devices, BackendOptions options);
@@ -45,10 +54,12 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   std::vector<std::pair<std::string, std::string>> libraries() override;
   void make_current(int device) override;
 
-  // Memory comes from cuMemAlloc: the pool of src/device keeps blocks, so that the driver's own pool would not be used.
   void* allocate(int64_t bytes) override;
   void free(void* memory) override;
   std::pair<int64_t, int64_t> free_and_total_bytes(int device) override;
+  void* allocate_pinned(int64_t bytes) override;
+  void free_pinned(void* memory) override;
+  void copy_in_pinned(Stream stream, void* to, const void* from, int64_t bytes) override;
 
   Stream make_stream() override;
   Event make_event() override;
@@ -76,8 +87,12 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   void launch(Graph graph, Stream stream) override;
   void free_graph(Graph graph) noexcept override;
 
-  std::shared_ptr<const Plan> plan(const device::ProductCall& call) override;
-  void multiply(const Plan& plan, const device::ProductCall& call, void* workspace, Stream stream) override;
+  std::shared_ptr<const device::LibraryPlan> plan(const device::ProductCall& call) override;
+  void multiply(const device::LibraryPlan& plan, const device::ProductCall& call, void* workspace,
+                Stream stream) override;
+  std::shared_ptr<const device::LibraryPlan> plan(const device::ConvolutionCall& call) override;
+  void convolve(const device::LibraryPlan& plan, const device::ConvolutionCall& call, void* workspace,
+                Stream stream) override;
 
   device::UserImage compile(const device::UserSource& source, std::string_view architecture) override;
   Function find_function(Module module, const char* entry) override;
@@ -91,6 +106,7 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
     device::DeviceInfo info;
     Context context = nullptr;  // the primary context; made when the device is first made current
     std::unique_ptr<Staging> staging;
+    std::unique_ptr<DeviceMemory> memory;
   };
 
   device::DeviceInfo describe(DeviceNumber number) const;
@@ -104,9 +120,16 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
                                          const device::Geometry& geometry);
   Result wait_unless_recording(StreamHandle stream);
   Products* products();
+  Convolutions* convolutions();
+  bool has_libraries_for(const Convolutions& found);
   std::string about_products();
-  int current_device() const;  // this thread's; after use_some_device()
-  void release(int device) noexcept;
+  std::string about_convolutions();
+  template <class Library, class Call>
+  void run(const Library& library, const device::LibraryPlan& plan, const Call& call, void* workspace, Stream stream);
+  int driver_version() const;
+  int current_device() const;         // this thread's; after use_some_device()
+  void finish(int device) noexcept;   // waits for its streams
+  void release(int device) noexcept;  // after finish()
 
   void free_graphs_of(int device) noexcept;
 
@@ -122,6 +145,9 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   std::once_flag products_once_;
   std::unique_ptr<Products> products_;  // null: there is no cuBLASLt, and the next member says why
   std::string why_no_products_;
+  std::once_flag convolutions_once_;
+  std::unique_ptr<Convolutions> convolutions_;  // null: there is no cuDNN, and the next member says why
+  std::string why_no_convolutions_;
   std::once_flag source_key_once_;
   std::string source_key_;
   std::mutex mutex_;                                   // guards the members below, and the contexts
@@ -129,6 +155,7 @@ class CudaBackend final : public device::Backend, public device::ProductLibrary 
   std::vector<std::pair<int, EventHandle>> events_;
   std::vector<std::pair<int, ModuleHandle>> modules_;
   std::unordered_map<Pointer, int> blocks_;
+  std::set<void*> pinned_;
   std::map<Graph, std::unique_ptr<DriverGraph>> graphs_;
   std::unordered_map<const void*, std::string> names_;  // names of functions
 };

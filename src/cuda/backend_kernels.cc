@@ -24,16 +24,12 @@ std::string key_of_headers() {
 }  // namespace
 
 std::vector<std::string> CudaBackend::compiler_files() const {
-  int version = 0;
-  call(driver_->driver_version, &version);
-  return nvrtc_files(options_.driver, options_.library_folders, version);
+  return nvrtc_files(options_.driver, options_.library_folders, driver_version());
 }
 
 // A missing NVRTC is looked for again at the next kernel: it may have been installed meanwhile.
 std::vector<std::pair<std::string, std::string>> CudaBackend::libraries() {
-  int version = 0;
-  call(driver_->driver_version, &version);
-  std::vector<std::pair<std::string, std::string>> found{{"driver", "CUDA " + version_text(version)}};
+  std::vector<std::pair<std::string, std::string>> found{{"driver", "CUDA " + version_text(driver_version())}};
   try {
     const Compiler& nvrtc = compiler();
     found.emplace_back("NVRTC", nvrtc.version() + ", " + nvrtc.file());
@@ -41,6 +37,7 @@ std::vector<std::pair<std::string, std::string>> CudaBackend::libraries() {
     found.emplace_back("NVRTC", missing.fields().message);
   }
   found.emplace_back(kCublasLt.title, about_products());
+  found.emplace_back(kCudnn.title, about_convolutions());
   return found;
 }
 

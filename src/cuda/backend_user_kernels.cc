@@ -61,7 +61,10 @@ device::Backend::Function CudaBackend::find_function(Module module, const char* 
   use_some_device();
   FunctionHandle function = nullptr;
   const Result result = driver_->module_function(&function, static_cast<ModuleHandle>(module), entry);
-  if (result == kNotFound) return nullptr;
+  if (result == kNotFound) {
+    note_handled(result);
+    return nullptr;
+  }
   if (result != kSuccess) throw_failure(result, driver_->module_function.name, std::string("kernel '") + entry + "'");
   const std::lock_guard lock(mutex_);
   names_.emplace(function, entry);
@@ -73,9 +76,14 @@ std::optional<std::vector<size_t>> CudaBackend::parameter_bytes(Function functio
   use_some_device();
   std::vector<size_t> sizes;
   size_t offset = 0, bytes = 0;
+  const auto ask = [&] {
+    return driver_->parameter_info(static_cast<FunctionHandle>(function), sizes.size(), &offset, &bytes);
+  };
+  Result result = kSuccess;
+  for (result = ask(); result == kSuccess; result = ask()) sizes.push_back(bytes);
   // The driver has no count: it refuses the first index behind the last parameter.
-  while (driver_->parameter_info(static_cast<FunctionHandle>(function), sizes.size(), &offset, &bytes) == kSuccess)
-    sizes.push_back(bytes);
+  if (result != kInvalidValue) check(result, driver_->parameter_info.name);
+  note_handled(result);
   return sizes;
 }
 

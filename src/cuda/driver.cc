@@ -59,9 +59,9 @@ std::unique_ptr<const Driver> load_driver(const std::string& wanted, std::string
   }
   auto driver = std::make_unique<Driver>();
   find_all(library, driver->table());
+  set_error_names(reinterpret_cast<ErrorNameFunction>(driver->error_name.address));
   *why_none = why_unusable(*driver);
   if (!why_none->empty()) return nullptr;  // the library stays loaded: it may have started threads
-  set_error_names(reinterpret_cast<ErrorNameFunction>(driver->error_name.address));
   return driver;
 }
 

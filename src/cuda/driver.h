@@ -60,9 +60,11 @@ struct ConditionalNodeParams {
 static_assert(sizeof(ConditionalNodeParams) == 256, "the size of CUgraphNodeParams");
 
 // Values of the driver's enumerations.
-inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;  // CUdevice_attribute
+inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76,
+                     kAttributeMemoryPools = 115;  // CUdevice_attribute
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kPinnedForAllContexts = 1;           // CU_MEMHOSTALLOC_PORTABLE
 inline constexpr int kMaxDynamicSharedBytes = 8;               // CUfunction_attribute
 inline constexpr int kIfNode = 0, kWhileNode = 1;              // CUgraphConditionalNodeType
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;  // CUjit_option
@@ -92,6 +94,9 @@ class Driver {
   Function<Result(size_t* free, size_t* total)> memory_info{table_, "cuMemGetInfo_v2", 3020};
   Function<Result(Pointer* memory, size_t bytes)> allocate{table_, "cuMemAlloc_v2", 3020};
   Function<Result(Pointer memory)> free{table_, "cuMemFree_v2", 3020};
+  Function<Result(Pointer* memory, size_t bytes, StreamHandle stream)> allocate_ordered{table_, "cuMemAllocAsync",
+                                                                                        11020, Need::kOptional};
+  Function<Result(Pointer memory, StreamHandle stream)> free_ordered{table_, "cuMemFreeAsync", 11020, Need::kOptional};
   Function<Result(void** memory, size_t bytes, unsigned flags)> allocate_pinned{table_, "cuMemHostAlloc", 2020};
   Function<Result(void* memory)> free_pinned{table_, "cuMemFreeHost", 2000};
 

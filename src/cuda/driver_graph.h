@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/driver.h"
+#include "cuda/errors.h"
 #include "cuda/process_state.h"
 
 namespace hybridnet::cuda {
@@ -13,8 +14,8 @@ struct DriverGraph {
   explicit DriverGraph(const Driver& of) : driver(of) {}
   ~DriverGraph() {
     if (process_is_forked() || process_is_ending()) return;
-    if (exec != nullptr) driver.exec_destroy(exec);
-    if (graph != nullptr) driver.graph_destroy(graph);
+    if (exec != nullptr) note_handled(driver.exec_destroy(exec));
+    if (graph != nullptr) note_handled(driver.graph_destroy(graph));
   }
   DriverGraph(const DriverGraph&) = delete;
 

@@ -78,14 +78,25 @@ const Known* find(Result result) {
 
 std::atomic<ErrorNameFunction> names_of_driver{nullptr};
 
-std::string name_of(Result result) {
-  if (const Known* known = find(result)) return known->name;
+// Null: it has none.
+const char* name_of_driver(Result result) noexcept {
   const char* name = nullptr;
   const ErrorNameFunction ask = names_of_driver.load();
-  return ask && ask(result, &name) == kSuccess && name ? name : "error";
+  return ask && ask(result, &name) == kSuccess ? name : nullptr;
+}
+
+std::string name_of(Result result) {
+  const char* const of_driver = name_of_driver(result);
+  if (const Known* known = find(result)) return known->name;
+  return of_driver ? of_driver : "error";
 }
 
 }  // namespace
+
+void note_handled(Result result) noexcept {
+  if (result != kSuccess) [[unlikely]]
+    name_of_driver(result);
+}
 
 std::string error_text(Result result) { return name_of(result) + " (" + std::to_string(result) + ")"; }
 

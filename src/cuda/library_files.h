@@ -1,4 +1,4 @@
-// Places where CUDA's libraries may be, and their loading. NVRTC and cuBLASLt are found in the same way.
+// Places where CUDA's libraries may be, and their loading. NVRTC, cuBLASLt and cuDNN are found in the same way.
 // Threads: any.
 // Throws:  nothing.
 #pragma once
@@ -11,13 +11,15 @@
 namespace hybridnet::cuda {
 
 struct LibraryName {
-  const char* title;   // "NVRTC"
-  const char* file;    // "libnvrtc.so"; a version follows
-  const char* folder;  // of pip's package for CUDA 12, below nvidia/; packages of later versions share a folder
+  const char* title;  // "NVRTC"
+  const char* file;   // "libnvrtc.so"; a version follows
+  // The folder of pip's package, below nvidia/. Packages of CUDA 13 and later share another one, except for cuDNN's.
+  const char* folder;
 };
 
-// Files that may be the library, the best first, for versions of CUDA in the order of preference: for the stand-in
-// driver its library; else those in `folders` (HYBRIDNET_CUDA_PATH), of pip's packages beside ours, and of the system.
+// Files that may be the library, the best first, for versions of the library in the order of preference: for the
+// stand-in driver its library; else those in `folders` (HYBRIDNET_CUDA_PATH), of pip's packages beside ours, and of the
+// system.
 std::vector<std::string> library_files(const LibraryName& name, const std::string& driver, const std::string& folders,
                                        const std::vector<int>& versions);
 

@@ -105,7 +105,7 @@ class OwnedProgram {
     call(nvrtc.create, &program_, text.c_str(), "kernel.cu", static_cast<int>(names.size()), bodies.data(),
          names.data());
   }
-  ~OwnedProgram() { nvrtc_.destroy(&program_); }
+  ~OwnedProgram() { static_cast<void>(nvrtc_.destroy(&program_)); }
   OwnedProgram(const OwnedProgram&) = delete;
   Nvrtc::Program get() const { return program_; }
 

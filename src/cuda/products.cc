@@ -1,14 +1,9 @@
 #include "cuda/products.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <limits>
-#include <string_view>
 
-#include "cuda/errors.h"
-#include "device/last_launches.h"
-#include "hybridnet/error.h"
+#include "cuda/library_objects.h"
 
 namespace hybridnet::cuda {
 
@@ -34,17 +29,6 @@ constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
 // which rounds the sums of each part to the halves of the output.
 constexpr uint32_t kAllowedReductions = kSumsInComputeType;
 
-// The widest access of a thread, and what bulk copies of tiles need. Larger alignments are not told apart: an array has
-// the same plan, and so the same bits, wherever the pool or a plan's arena has placed it.
-constexpr int64_t kWidestAccess = 16;
-
-int64_t alignment_of(const void* operand) {
-  const auto address = reinterpret_cast<uintptr_t>(operand);
-  int64_t alignment = kWidestAccess;
-  while (address % static_cast<uintptr_t>(alignment) != 0) alignment /= 2;
-  return alignment;
-}
-
 int data_type_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -63,48 +47,17 @@ int compute_type_of(const device::ProductCall& call) {
   return call.reduced_float32 ? kComputeTf32 : kComputeFloat32;
 }
 
-// Calls of the library whose failures name the product.
-class Checked {
- public:
-  Checked(const CublasLt& library, const device::ProductCall& call) : library_(library), call_(call) {}
-  template <class... Parameters, class... Arguments>
-  void operator()(const Function<Result(Parameters...)>& function, Arguments... arguments) const {
-    if (const Result status = function(arguments...); status != kSuccess) [[unlikely]]
-      fail(function.name, status);
-  }
-  [[noreturn]] void fail(const char* function, Result status) const {
-    const std::string name = library_.status_name ? library_.status_name(status) : "status";
-    ErrorFields fields{
-        .given = text_of(call_),
-        .message = std::string("CUDA: ") + function + " failed: " + name + " (" + std::to_string(status) + ")",
-        .fix = "HYBRIDNET_CUDA_LIBRARIES=0 computes products with HybridNet's own kernels"};
-    const bool of_device = status == kBlasExecutionFailed || status == kBlasInternalError;
-    if (const std::string launches = device::last_launches(); of_device && !launches.empty())
-      fields.because = "an earlier kernel may be the cause; the last ones, newest first: " + launches;
-    throw EngineError(std::move(fields));
-  }
+LibraryFailure failure_of(const CublasLt& library, const device::ProductCall& call, const char* function,
+                          Result status) {
+  const std::string name = library.status_name ? library.status_name(status) : "status";
+  return {.function = function,
+          .status = name + " (" + std::to_string(status) + ")",
+          .given = text_of(call),
+          .work = "products",
+          .is_of_device = status == kBlasExecutionFailed || status == kBlasInternalError};
+}
 
- private:
-  const CublasLt& library_;
-  const device::ProductCall& call_;
-};
-
-// An object of the library.
-template <class Object>
-class Owned {
- public:
-  explicit Owned(const Function<Result(Object)>& destroy) : destroy_(destroy) {}
-  ~Owned() {
-    if (object_) destroy_(object_);
-  }
-  Owned(const Owned&) = delete;
-  Object* place() { return &object_; }
-  Object get() const { return object_; }
-
- private:
-  const Function<Result(Object)>& destroy_;
-  Object object_ = nullptr;
-};
+using Checked = CheckedCalls<CublasLt, device::ProductCall, failure_of>;
 
 // A matrix in row-major memory, which the library reads by columns: as its transpose.
 struct Operand {
@@ -243,63 +196,42 @@ std::string Products::version() const {
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." + std::to_string(number % 100);
 }
 
-size_t Products::HashOfKey::operator()(const Key& key) const {
-  size_t hash = 0;
-  for (const int64_t value : key.values) hash = (hash ^ static_cast<size_t>(value)) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 32);
-}
-
-Products::Key Products::key_of(const device::ProductCall& call, int device) {
-  return {{device, static_cast<int64_t>(call.dtype), compute_type_of(call), call.transpose_a, call.transpose_b, call.m,
-           call.n, call.k, call.lda, call.ldb, call.ldc, call.batch, call.a_step, call.b_step, call.c_step,
-           alignment_of(call.a), alignment_of(call.b), alignment_of(call.c)}};
-}
-
 std::shared_ptr<const Products::Plan> Products::plan(const device::ProductCall& call, int device) {
   if (!is_supported(call)) return nullptr;
-  const Key key = key_of(call, device);
-  const std::lock_guard lock(mutex_);
-  if (const auto known = places_.find(key); known != places_.end()) {
-    plans_.splice(plans_.begin(), plans_, known->second);
-    return plans_.front().second;
-  }
-  std::shared_ptr<const Plan> made = make(call, device);
-  plans_.emplace_front(key, made);
-  places_.emplace(key, plans_.begin());
-  if (plans_.size() > kMostPlans) {
-    places_.erase(plans_.back().first);
-    plans_.pop_back();  // a thread that runs the plan keeps it until it is done
-  }
-  return made;
-}
-
-// Under mutex_. Null: the library has no algorithm, which is kept like a plan.
-std::shared_ptr<const Products::Plan> Products::make(const device::ProductCall& call, int device) {
-  auto made = std::make_shared<MatmulPlan>(library_);
-  if (!made->prepare(call, of_device(device, call))) return nullptr;
-  return made;
-}
-
-// Under mutex_.
-Products::OfDevice& Products::of_device(int device, const device::ProductCall& call) {
-  if (const auto known = devices_.find(device); known != devices_.end()) return known->second;
-  CublasLt::Handle handle = nullptr;
-  Checked(library_, call)(library_.create, &handle);
-  OfDevice& made = devices_[device];
-  made.handle = handle;
-  return made;
+  const Plans::Key key{device,
+                       static_cast<int64_t>(call.dtype),
+                       compute_type_of(call),
+                       call.transpose_a,
+                       call.transpose_b,
+                       call.m,
+                       call.n,
+                       call.k,
+                       call.lda,
+                       call.ldb,
+                       call.ldc,
+                       call.batch,
+                       call.a_step,
+                       call.b_step,
+                       call.c_step,
+                       alignment_of(call.a),
+                       alignment_of(call.b),
+                       alignment_of(call.c)};
+  const auto create = [&] {
+    CublasLt::Handle handle = nullptr;
+    Checked(library_, call)(library_.create, &handle);
+    return handle;
+  };
+  return plans_.get(key, create, [&](OfDevice& of_device) -> std::shared_ptr<const Plan> {
+    auto made = std::make_shared<MatmulPlan>(library_);
+    if (!made->prepare(call, of_device)) return nullptr;  // the library has no algorithm
+    return made;
+  });
 }
 
 void Products::run(const Plan& plan, const device::ProductCall& call, void* workspace, StreamHandle stream) const {
   static_cast<const MatmulPlan&>(plan).run(call, workspace, stream);
 }
 
-void Products::release(int device) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto known = devices_.find(device);
-  if (known == devices_.end()) return;
-  library_.destroy(known->second.handle);
-  devices_.erase(known);
-}
+void Products::release(int device) noexcept { plans_.release(device, library_.destroy); }
 
 }  // namespace hybridnet::cuda

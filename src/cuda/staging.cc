@@ -30,7 +30,7 @@ void Staging::copy_in(StreamHandle stream, Pointer to, const void* from_host, si
 bool Staging::prepare() {
   if (ring_ || failed_) return ring_ != nullptr;
   void* memory = nullptr;
-  failed_ = driver_.allocate_pinned(&memory, kRingBytes, 0) != kSuccess;
+  failed_ = !succeeded(driver_.allocate_pinned(&memory, kRingBytes, 0));
   if (!failed_) ring_ = static_cast<char*>(memory);
   return !failed_;
 }
@@ -42,7 +42,15 @@ void Staging::copy_part(StreamHandle stream, Pointer to, const char* from, size_
   const EventHandle event = new_event();
   spares_.push_back(event);  // it is there for the next copy if this one fails
   call(driver_.copy_in, to, static_cast<const void*>(part), bytes, stream);
-  call(driver_.event_record, event, stream);
+  if (const Result result = driver_.event_record(event, stream); result != kSuccess) {
+    note_handled(result);
+    // The part is free when the copy is done. If that cannot be waited for either, the ring is never used again.
+    if (!succeeded(driver_.stream_synchronize(stream))) {
+      ring_ = nullptr;
+      failed_ = true;
+    }
+    throw_failure(result, driver_.event_record.name);
+  }
   spares_.pop_back();
   pending_.push_back({head_, event});
 }
@@ -69,7 +77,12 @@ void Staging::retire_oldest() {
 }
 
 void Staging::retire_done() {
-  while (!pending_.empty() && driver_.event_query(pending_.front().event) == kSuccess) retire_oldest();
+  while (!pending_.empty()) {
+    const Result result = driver_.event_query(pending_.front().event);
+    if (result == kNotReady) return;
+    check(result, driver_.event_query.name);
+    retire_oldest();
+  }
 }
 
 EventHandle Staging::new_event() {
@@ -85,11 +98,11 @@ EventHandle Staging::new_event() {
 
 void Staging::release() noexcept {
   for (const Pending& pending : pending_) {
-    driver_.event_synchronize(pending.event);
-    driver_.event_destroy(pending.event);
+    note_handled(driver_.event_synchronize(pending.event));
+    note_handled(driver_.event_destroy(pending.event));
   }
-  for (const EventHandle event : spares_) driver_.event_destroy(event);
-  if (ring_) driver_.free_pinned(ring_);
+  for (const EventHandle event : spares_) note_handled(driver_.event_destroy(event));
+  if (ring_) note_handled(driver_.free_pinned(ring_));
   pending_.clear();
   spares_.clear();
   ring_ = nullptr;

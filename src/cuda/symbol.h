@@ -7,7 +7,7 @@
 
 namespace hybridnet::cuda {
 
-using Result = int;  // CUresult, nvrtcResult, cublasStatus_t; 0 is success
+using Result = int;  // CUresult, nvrtcResult, cublasStatus_t, cudnnStatus_t; 0 is success
 
 enum class Need : uint8_t { kRequired, kOptional };
 
@@ -30,7 +30,7 @@ class Function<Returned(Parameters...)> : public Symbol {
   }
   Function(const Function&) = delete;
   explicit operator bool() const { return address != nullptr; }
-  Returned operator()(Parameters... arguments) const {
+  [[nodiscard]] Returned operator()(Parameters... arguments) const {
     return reinterpret_cast<Returned (*)(Parameters...)>(address)(arguments...);
   }
 };

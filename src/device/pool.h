@@ -3,8 +3,7 @@
 // Owner:   the process: pools are made at first use and stay.
 // Threads: any.
 // Throws:  storage_of: UnsupportedError for a missing device; allocate: OutOfMemoryError with sizes and statistics,
-// after
-//          the pool has given all that it holds back to the driver and asked once more.
+//          after the pool has given all that it holds back to the driver and asked once more.
 #pragma once
 
 #include "hybridnet/storage.h"

@@ -126,8 +126,10 @@ Backend::Event Stream::event_for(Ticket ticket, Ticket* covers) {
     event = spare_events_.back();
     spare_events_.pop_back();
   }
+  spare_events_.push_back(event);  // it is there for the next call if this one fails
   backend()->record(event, handle_);
   recorded_.push_back({pushed_, event});
+  spare_events_.pop_back();
   *covers = pushed_;
   return event;
 }

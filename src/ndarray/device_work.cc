@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "device/pinned.h"
+#include "engine/early_writes.h"
 #include "hybridnet/engine.h"
+#include "hybridnet/error.h"
 
 namespace hybridnet {
 namespace {
@@ -26,14 +29,44 @@ void copy_on_stream(Stream& stream, StreamUse* read, StreamUse* written, Copy co
   StreamUse* const reads[] = {read};
   StreamUse* const writes[] = {written};
   stream.begin(reads, writes);
+  // A copy that fails may have been pushed, in part: later users of the memory wait for that.
+  struct End {
+    Stream& stream;
+    const std::span<StreamUse*const> reads, writes;
+    ~End() { stream.end(reads, writes); }
+  } const end{stream, reads, writes};
   copy();
-  stream.end(reads, writes);
+}
+
+// Memory of the CPU that the device reads and writes by itself.
+bool is_page_locked(const NDArray& array) { return !array.is_on_gpu() && use_of(array) != nullptr; }
+
+void copy_out_to(const NDArray& from, void* target, StreamUse* use_of_target) {
+  if (from.bytes() == 0) return;
+  Stream& stream = Stream::of(from.device(), Stream::Kind::kCopyOut);
+  copy_on_stream(stream, use_of(from), use_of_target, [&] { stream.copy_out(target, from.data(), from.bytes()); });
+}
+
+// The device reads the source while this task waits, so that no other task writes it meanwhile. Tasks that use the
+// result need not wait here: their work follows the copy on the device.
+void copy_in_from_page_locked(const NDArray& from, const NDArray& to) {
+  Stream& stream = Stream::of(to.device(), Stream::Kind::kCopyIn);
+  copy_on_stream(stream, use_of(from), use_of(to), [&] {
+    device::pinned_memory()->copy_in_pinned(stream.handle(), to.data(), from.data(), from.bytes());
+  });
+  if (EarlyWrites* const writes = EarlyWrites::of_running_task()) writes->end(to.var());
+  try {
+    device::wait_for_use(*use_of(from), /*for_readers_too=*/true);
+  } catch (const Error&) {
+    stream.synchronize();  // another way to wait; what fails now is an error of the device
+  }
 }
 
 void run_copy(const NDArray& from, const NDArray& to) {
   if (from.bytes() == 0) return;
+  if (is_page_locked(from)) return copy_in_from_page_locked(from, to);
   if (!from.is_on_gpu()) return copy_in_now(to, from.data());
-  if (!to.is_on_gpu()) return copy_out_now(from, to.data());
+  if (!to.is_on_gpu()) return copy_out_to(from, to.data(), use_of(to));
   if (from.device() == to.device()) {
     Stream& stream = Stream::of(from.device());
     return copy_on_stream(stream, use_of(from), use_of(to), [&] { stream.copy(to.data(), from.data(), from.bytes()); });
@@ -72,8 +105,9 @@ void copy_between_devices(const NDArray& from, const NDArray& to) {
   Engine::Options options;
   options.name = "copy between devices";
   options.cost_ns = from.bytes() / 8 + 1;
-  if (from.is_on_gpu()) {
-    options.device = from.device();  // it waits for the device
+  const bool waits = from.is_on_gpu() || is_page_locked(from);
+  if (waits) {
+    options.device = from.is_on_gpu() ? from.device() : to.device();
   } else if (engine().try_begin_inline(access, options)) {
     struct Finish {
       const Engine::Access& access;
@@ -108,10 +142,6 @@ void copy_in_now(const NDArray& to, const void* source) {
   copy_on_stream(stream, nullptr, use_of(to), [&] { stream.copy_in(to.data(), source, to.bytes()); });
 }
 
-void copy_out_now(const NDArray& from, void* target) {
-  if (from.bytes() == 0) return;
-  Stream& stream = Stream::of(from.device(), Stream::Kind::kCopyOut);
-  copy_on_stream(stream, use_of(from), nullptr, [&] { stream.copy_out(target, from.data(), from.bytes()); });
-}
+void copy_out_now(const NDArray& from, void* target) { copy_out_to(from, target, nullptr); }
 
 }  // namespace hybridnet

@@ -62,7 +62,8 @@ void* Chunk::take_memory() {
 
 void Chunk::release_values() noexcept {
   // Else every run would find the offer again.
-  if (!owns_block() || block.data == nullptr) return owner().derived_.evictable_values()->withdraw();
+  const bool is_pinned = block.use != nullptr;  // its pages are locked
+  if (!owns_block() || block.data == nullptr || is_pinned) return owner().derived_.evictable_values()->withdraw();
   deferred_bytes = kReleased;
   deferred_zeros = false;
   derived_.evictable_values()->release(block.data, derived_.pins());
@@ -133,7 +134,7 @@ NDArray NDArray::empty(const TensorSpec& spec, Device device) {
   } else if (device.type == DeviceType::kGPU) {
     storage(device);  // throws if there is no such device
   }
-  impl->chunk->block.device = device;  // all CPU devices share one storage
+  impl->chunk->block.device = device;  // the storage may have none of its own
   return NDArray(std::move(impl));
 }
 
@@ -187,7 +188,8 @@ void NDArray::publish(const NDArray& value) const {
   Chunk& mine = *impl_->chunk;
   Chunk& given = *value.impl_->chunk;
   impl_->spec = value.spec();
-  if (!given.owns_block()) {  // an input, or memory that another result has
+  const bool same_storage = given.block.device.type == mine.block.device.type;
+  if (!given.owns_block() || !same_storage) {  // an input, or memory that another result has
     const Storage::Block made = storage(mine.block.device).allocate(value.bytes());
     mine.block.bytes = made.bytes;  // not the device, which others may read now
     mine.block.data = made.data;

@@ -7,6 +7,8 @@
 #include "base/checked_size.h"
 #include "base/edit_distance.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/env.h"
+#include "op/checked_kernel.h"
 #include "op/composed.h"
 #include "op/empty_results.h"
 #include "op/fallback_kernel.h"
@@ -118,7 +120,8 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
   if (computes_nothing(*this, c.in, c.out)) return make_empty_kernel();
   if (c.device.type != DeviceType::kGPU) return link_here(c);
   if (!any_device || !any_device(c)) return link_fallback(*this, c);
-  return waits_on_gpu ? Ref<Kernel>(new WaitingKernel(link_here(c))) : link_here(c);
+  Ref<Kernel> kernel = waits_on_gpu ? Ref<Kernel>(new WaitingKernel(link_here(c))) : link_here(c);
+  return environment().cuda_check && can_be_checked(*this) ? link_checked(*this, c, std::move(kernel)) : kernel;
 }
 
 Ref<Kernel> Op::link_here(const LinkContext& c) const {

@@ -316,7 +316,8 @@ void push_zeros(const NDArray& array) {
 void push_released_zeros(const NDArray& array) {
   const NDArray writes[] = {array};
   run_task("zeros", {}, writes, array.bytes() / 64, [array](TaskContext&) {
-    if (array.is_on_gpu())
+    const bool is_pinned = array.impl()->chunk->block.use != nullptr;
+    if (array.is_on_gpu() || is_pinned)
       device::zero_memory(array.data(), array.bytes());
     else if (array.bytes() > 0 && !array.impl()->chunk->is_untouched())
       zero_and_release(array.data(), array.bytes());

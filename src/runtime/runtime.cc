@@ -5,12 +5,14 @@
 #include "base/interrupt.h"
 #include "base/process_end.h"
 #include "cuda/backend.h"
+#include "device/pinned.h"
 #include "device/pool.h"
 #include "device/stream.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "ops/register_all.h"
+#include "storage/pinned_storage.h"
 
 namespace hybridnet {
 
@@ -65,6 +67,7 @@ Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
   set_cpu_storage(parts_->cpu_storage.get());
   device::set_backend_maker(&cuda::make_cuda_backend);
   set_gpu_storage(&device::storage_of);
+  set_pinned_storage(&device::pinned_storage);
   parts_->engine = make_engine();
   set_engine(parts_->engine.get());
   ops::register_all(parts_->ops);

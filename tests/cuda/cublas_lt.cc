@@ -1,12 +1,9 @@
 // cuBLASLt's functions for products. Descriptors, sizes, alignment, workspace and memory are checked, when a product is
 // asked for and when it is pushed; it runs as late as a kernel does, and its accesses count as those of a kernel.
 #include <cstring>
-#include <map>
-#include <memory>
-#include <set>
 
-#include "driver.h"
 #include "faults.h"
+#include "library_objects.h"
 #include "matmul.h"
 #include "memory.h"
 #include "schedule.h"
@@ -52,50 +49,21 @@ struct Choice {
 };
 static_assert(sizeof(Algorithm) == 64 && sizeof(Choice) == 96);
 
-// Objects that exist; world().mutex.
-template <class T>
-std::map<const void*, std::unique_ptr<T>>& all() {
-  static auto& it = *new std::map<const void*, std::unique_ptr<T>>;
-  return it;
-}
-
 template <class T>
 int make(World& w, T** made, T value) {
   if (!made) return kInvalid;
-  auto owned = std::make_unique<T>(value);
-  *made = owned.get();
-  all<T>()[*made] = std::move(owned);
-  ++w.counters.live_blas_objects;
+  *made = make_object(w, value);
   return kDone;
 }
 
 template <class T>
 int destroy(World& w, T* object, const char* function) {
-  if (all<T>().erase(object) == 0) {
-    report(std::string("stale object: ") + function + " gets " + hex(reinterpret_cast<uintptr_t>(object)));
-    return kInvalid;
-  }
-  --w.counters.live_blas_objects;
-  return kDone;
-}
-
-template <class T>
-bool exists(const T* object, const char* function) {
-  if (all<T>().count(object) != 0) return true;
-  report(std::string("stale object: ") + function + " gets " + hex(reinterpret_cast<uintptr_t>(object)) +
-         ", which does not exist");
-  return false;
+  return destroy_object(w, object, function) ? kDone : kInvalid;
 }
 
 template <class Body>
 int blas(const char* function, Body body) {
-  World& w = world();
-  if (w.forked) return kNotReadyStatus;
-  std::lock_guard lock(w.mutex);
-  if (w.ended) return kNotReadyStatus;
-  if (const Result wanted = injected_failure(function); wanted != kSuccess)
-    return wanted == kUnknown ? kInternal : wanted;
-  return body(w);
+  return library_call(function, kNotReadyStatus, kInternal, body);
 }
 
 // Sets an attribute whose size must be that of the member.
@@ -188,19 +156,6 @@ Matrix matrix_of(const Layout& layout, const void* address) {
           layout.step};
 }
 
-bool is_device_memory(World& w, uint64_t address, size_t bytes, const Context& context, const char* name) {
-  const Allocation* allocation = allocation_of(w, address, bytes, "cublasLtMatmul");
-  if (allocation && allocation->device != context.device)
-    report(std::string("wrong device: cublasLtMatmul of device ") + std::to_string(context.device) + " gets " + name +
-           " of device " + std::to_string(allocation->device));
-  return allocation && allocation->device == context.device;
-}
-
-struct Bytes {
-  uint64_t begin, end;
-  bool meets(const Bytes& other) const { return begin < other.end && other.begin < end; }
-};
-
 Bytes bytes_of(const Matrix& matrix, Element element) {
   return {matrix.address, matrix.address + static_cast<uint64_t>(matrix.elements()) * bytes_of(element)};
 }
@@ -213,7 +168,7 @@ bool has_right_memory(World& w, const Matmul& p, const Algorithm& algorithm, uin
   const Bytes room{workspace, workspace + algorithm.workspace_bytes}, target = bytes_of(p.d, p.element);
   for (int i = 0; i < 4; ++i) {
     const Bytes bytes = bytes_of(*matrices[i], p.element);
-    if (!is_device_memory(w, bytes.begin, bytes.end - bytes.begin, context, names[i])) return false;
+    if (!is_device_memory(w, bytes, context, "cublasLtMatmul", names[i])) return false;
     if (bytes.begin % algorithm.alignment[i] != 0) {
       report(std::string("alignment: cublasLtMatmul gets ") + names[i] + " at " + hex(bytes.begin) +
              ", and its algorithm was chosen for a multiple of " + std::to_string(algorithm.alignment[i]));
@@ -229,7 +184,8 @@ bool has_right_memory(World& w, const Matmul& p, const Algorithm& algorithm, uin
            ", and its algorithm needs " + std::to_string(algorithm.workspace_bytes));
     return false;
   }
-  return workspace_bytes == 0 || is_device_memory(w, workspace, workspace_bytes, context, "the workspace");
+  return workspace_bytes == 0 ||
+         is_device_memory(w, {workspace, workspace + workspace_bytes}, context, "cublasLtMatmul", "the workspace");
 }
 
 // Runs as a kernel of the library would: computes the product, and writes all of its workspace.

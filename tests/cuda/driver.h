@@ -7,6 +7,7 @@
 #include <string>
 
 #include "reports.h"
+#include "results.h"
 #include "world.h"
 
 namespace standin {
@@ -15,13 +16,20 @@ namespace standin {
 template <class Body>
 Result call(const char* function, Body body) {
   World& w = world();
-  if (w.forked) return kNotInitialized;
+  if (w.forked) {
+    report_in_child(std::string("fork: ") + function + " is called in a child of a process that has used the GPU");
+    return kNotInitialized;
+  }
   std::lock_guard lock(w.mutex);
   if (w.ended) return kDeinitialized;
-  if (const Result wanted = injected_failure(function); wanted != kSuccess) return wanted;
-  if (!w.initialized) return kNotInitialized;
-  if (w.broken != kSuccess) return w.broken;
-  return body(w);
+  check_last_result(function);
+  const auto run = [&]() -> Result {
+    if (const Result wanted = injected_failure(function); wanted != kSuccess) return wanted;
+    if (!w.initialized) return kNotInitialized;
+    if (w.broken != kSuccess) return w.broken;
+    return body(w);
+  };
+  return keep_result(function, run());
 }
 
 // The stream of a handle (null: the default stream of the current context). Null, with *result and a report, if the

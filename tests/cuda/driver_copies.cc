@@ -83,10 +83,24 @@ Staged stage(const void* from, size_t bytes) {
   return std::make_shared<const std::vector<char>>(begin, begin + bytes);
 }
 
-void check_unchanged(const Staged& staged, const void* from, const Work& work) {
-  if (std::memcmp(from, staged->data(), staged->size()) != 0)
+void check_unchanged(const Staged& staged, const void* host, const Work& work, const char* had_used_it) {
+  if (std::memcmp(host, staged->data(), staged->size()) != 0)
     report("race: the host wrote pinned memory before '" + work.name + "' (stream " + std::to_string(work.stream) +
-           ", ticket " + std::to_string(work.ticket) + ") had read it");
+           ", ticket " + std::to_string(work.ticket) + ") had " + had_used_it);
+}
+
+bool is_idle(const World& w, const PinnedMemory& block) {
+  for (size_t i = 0; i < block.used.size(); ++i)
+    if (w.streams[i]->done < block.used[i]) return false;
+  return true;
+}
+
+// Nothing is known of memory that a later copy writes: a host that reads it at once gets NaN. Null: earlier copies
+// still use the block.
+Staged poison_until_written(const World& w, const PinnedMemory& block, void* to, size_t bytes) {
+  if (!is_idle(w, block)) return nullptr;
+  std::memset(to, kPoison, bytes);
+  return stage(to, bytes);
 }
 
 }  // namespace
@@ -104,7 +118,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* hand
     const bool late = block || !staged;
     const Place target{to, bytes};
     const auto run = [&w, target, staged, from, late](const Work& self) {
-      if (late && staged) check_unchanged(staged, from, self);
+      if (late && staged) check_unchanged(staged, from, self, "read it");
       w.counters.bytes_in += static_cast<int64_t>(target.bytes);
       return write_place(w, target, self, late ? from : staged->data());
     };
@@ -121,12 +135,14 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* handle) {
     if (!stream || bytes == 0) return result;
     if (!allocation_of(w, from, bytes, "cuMemcpyDtoHAsync")) return kInvalidValue;
     const Place source{from, bytes};
-    const auto run = [&w, source, to](const Work& self) {
+    PinnedMemory* block = pinned(w, to);
+    const Staged before = block && !stream->capture ? poison_until_written(w, *block, to, bytes) : nullptr;
+    const auto run = [&w, source, to, before](const Work& self) {
+      if (before) check_unchanged(before, to, self, "written it");
       w.counters.bytes_out += static_cast<int64_t>(source.bytes);
       return read_place(w, source, self, to);
     };
     const uint64_t ticket = push_copy(w, *stream, "cuMemcpyDtoHAsync", run);
-    PinnedMemory* block = pinned(w, to);
     if (block) use(*block, *stream, ticket);
     return block || stream->capture ? kSuccess : synchronize(w, *stream);
   });

@@ -48,7 +48,7 @@ int attribute(int number) {
     case 97:
       return 232448;  // bytes of shared memory of a block that asks for more
     case 115:
-      return 1;  // memory pools
+      return static_cast<int>(setting("HNSTANDIN_POOLS", 1));  // memory pools
     default:
       return 0;
   }
@@ -77,6 +77,7 @@ int cuDriverGetVersion(int* version) {
 }
 
 int cuGetErrorName(int result, const char** name) {
+  forget_result(result);
   if (!name) return kInvalidValue;
   *name = name_of(result);
   return *name ? kSuccess : kInvalidValue;

@@ -171,6 +171,16 @@ Result fill_step(Graph& graph, Step& step, NodeParams& params) {
   return kSuccess;
 }
 
+Result add_node(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count, NodeParams& params) {
+  if (!is_alive(graph, "cuGraphAddNode")) return kInvalidValue;
+  Step step;
+  if (const Result result = fill_step(*graph, step, params); result != kSuccess) return result;
+  for (size_t i = 0; i < count; ++i) step.after.push_back(position_of(*before[i]));
+  step.lane = lane_after(*graph, step.after);
+  *node = add_step(*graph, std::move(step));
+  return kSuccess;
+}
+
 }  // namespace
 
 extern "C" {
@@ -328,26 +338,20 @@ int cuGraphKernelNodeGetParams_v2(GraphNode* node, KernelParams* params) {
 
 int cuGraphAddNode_v2(GraphNode** node, Graph* graph, GraphNode* const* before, const void*, size_t count,
                       NodeParams* params) {
-  return call(__func__, [&](World&) {
-    if (!is_alive(graph, "cuGraphAddNode")) return kInvalidValue;
-    Step step;
-    if (const Result result = fill_step(*graph, step, *params); result != kSuccess) return result;
-    for (size_t i = 0; i < count; ++i) step.after.push_back(position_of(*before[i]));
-    step.lane = lane_after(*graph, step.after);
-    *node = add_step(*graph, std::move(step));
-    return kSuccess;
-  });
+  return call(__func__, [&](World&) { return add_node(node, graph, before, count, *params); });
 }
 int cuGraphAddNode(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count, NodeParams* params) {
-  return cuGraphAddNode_v2(node, graph, before, nullptr, count, params);
+  return call(__func__, [&](World&) { return add_node(node, graph, before, count, *params); });
 }
 
 int cuGraphAddKernelNode_v2(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count,
                             const KernelParams* params) {
-  NodeParams of_kernel{};
-  of_kernel.type = kKernelNode;
-  of_kernel.kernel = *params;
-  return cuGraphAddNode_v2(node, graph, before, nullptr, count, &of_kernel);
+  return call(__func__, [&](World&) {
+    NodeParams of_kernel{};
+    of_kernel.type = kKernelNode;
+    of_kernel.kernel = *params;
+    return add_node(node, graph, before, count, of_kernel);
+  });
 }
 
 int cuGraphConditionalHandleCreate(unsigned long long* handle, Graph* graph, Context*, unsigned start, unsigned flags) {

@@ -138,6 +138,7 @@ int cuEventCreate(Event** event, unsigned) {
   return call(__func__, [&](World& w) {
     if (!t_context) return kInvalidContext;
     *event = *w.events.insert(new Event).first;
+    (*event)->context = t_context;
     return kSuccess;
   });
 }
@@ -159,6 +160,11 @@ int cuEventRecord(Event* handle, Stream* stream_handle) {
     if (!stream) return result;
     Event* event = event_of(w, handle, "cuEventRecord");
     if (!event) return kInvalidHandle;
+    if (event->context != stream->context) {
+      report("wrong context: cuEventRecord of an event of device " + std::to_string(event->context->device) +
+             " in a stream of device " + std::to_string(stream->context->device));
+      return kInvalidHandle;
+    }
     event->recorded = true;
     event->captured_in = stream->capture;
     if (stream->capture) {

@@ -12,9 +12,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "corruption.h"
 #include "faults.h"
 #include "fibers.h"
 #include "memory.h"
+#include "recording.h"
 #include "reports.h"
 
 namespace standin {
@@ -185,8 +187,14 @@ Result check_launch(const Launch& launch) {
 Result run_launch(World& w, Launch& launch) {
   begin_kernel(launch.function->name);
   const int device = launch.function->module->context->device;
+  Corruption corruption(w, launch.function->name, device);
+  const Recording recording(w, launch);
   const Result result = run_guarded(w, launch.function->name, device, [&w, &launch] { return run_grid(w, launch); });
-  if (result != kSuccess) forget_fibers();
+  corruption.apply();
+  if (result == kSuccess)
+    recording.write();
+  else
+    forget_fibers();
   return result;
 }
 

@@ -2,12 +2,11 @@
 // Threads: any.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-namespace standin {
+#include "elements.h"
 
-enum class Element : int { kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBFloat16 = 14 };  // cudaDataType_t
+namespace standin {
 
 // A batch of matrices; element (i, j) of matrix b is at b * step + j * leading + i.
 struct Matrix {
@@ -26,7 +25,6 @@ struct Matmul {
   double error = 0;  // relative, of sums: that of a random order
 };
 
-size_t bytes_of(Element element);  // 0: none of the above
 void multiply(const Matmul& product);
 
 }  // namespace standin

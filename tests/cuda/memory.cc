@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "recording.h"
 #include "reports.h"
 
 namespace standin {
@@ -29,7 +30,9 @@ Range& range() {
   static Range& it = *new Range;
   if (it.begin == 0) {
     const size_t bytes = static_cast<size_t>(device_bytes()) * 2 * world().contexts.size() + (size_t{64} << 20);
-    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Recorded launches are repeated at the same addresses, in a process that has nothing there.
+    void* const wanted = is_recording() ? reinterpret_cast<void*>(uintptr_t{1} << 45) : nullptr;
+    void* at = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return it;
     madvise(at, bytes, MADV_HUGEPAGE);
     it.begin = it.next = reinterpret_cast<uintptr_t>(at);
@@ -153,6 +156,12 @@ void access(Allocation& allocation, const Work& work, int64_t begin, int64_t end
   body(reinterpret_cast<unsigned char*>(allocation.address));
   protect(allocation, PROT_NONE);
   note_access(allocation, work, begin, end, write);
+}
+
+void peek(const Allocation& allocation, const std::function<void(const unsigned char*)>& body) {
+  protect(allocation, PROT_READ);
+  body(reinterpret_cast<const unsigned char*>(allocation.address));
+  protect(allocation, PROT_NONE);
 }
 
 void open(Allocation& allocation, Opened how) {

@@ -27,6 +27,8 @@ void close_opened(const Work& work);
 // Opens an allocation for a function that reads or writes bytes [begin, end) of it.
 void access(Allocation& allocation, const Work& work, int64_t begin, int64_t end, bool write,
             const std::function<void(unsigned char*)>& body);
+// Reads an allocation for a check of the stand-in itself: it is no access.
+void peek(const Allocation& allocation, const std::function<void(const unsigned char*)>& body);
 // Compares an access with those of other streams, and keeps it.
 void note_access(Allocation& allocation, const Work& work, int64_t begin, int64_t end, bool write);
 

@@ -26,6 +26,7 @@
 
 #include "embedded_headers.h"
 #include "host_interface.h"
+#include "recording.h"
 
 extern char** environ;
 
@@ -224,9 +225,16 @@ std::string with_dynamic_shared(const std::string& text) {
   return std::regex_replace(text, declaration, "static $1* const $2 = reinterpret_cast<$1*>(hn_dynamic_shared);");
 }
 
+// The text as data, which recordings name the kernel by.
+std::string own_text(const Program& program) {
+  if (!standin::is_recording()) return "";
+  return "\nextern \"C\" __attribute__((visibility(\"default\"))) const char hn_kernel_text[] = R\"hn_text(" +
+         program.text + ")hn_text\";\n";
+}
+
 // The text with descriptors of its plain kernels at the end, so that the numbers of its lines stay.
 std::string described(Program& program) {
-  if (program.text.find("__global__") == std::string::npos) return program.text;
+  if (program.text.find("__global__") == std::string::npos) return program.text + own_text(program);
   std::string text = with_dynamic_shared(program.text) + "\n";
   for (const std::string& name : plain_kernels(without_comments(program.text)))
     text += "HN_PLAIN_KERNEL(" + name + ", " + name + ")\n";
@@ -280,7 +288,7 @@ extern "C" {
 // mixed with those of NVRTC or of another build of this library.
 int nvrtcVersion(int* major, int* minor) {
   if (!major || !minor) return kInvalidInput;
-  size_t hash = fast() ? 1 : 0;
+  size_t hash = (fast() ? 1 : 0) + (standin::is_recording() ? 2 : 0);
   for (const auto& header : standin::embedded_headers())
     hash = hash * 1000003 + std::hash<std::string_view>()(header.text);
   hash = hash * 1000003 + std::hash<std::string>()(compiler());

@@ -1,5 +1,7 @@
 #include "reports.h"
 
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,8 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include "results.h"
 
 namespace standin {
 namespace {
@@ -31,6 +35,7 @@ struct Failure {
 struct Failures {
   std::mutex mutex;
   std::vector<Failure> wanted;
+  std::map<std::string, int64_t> calls;  // by function, since the last hnstandin_calls()
   void add(const std::string& specification);
 };
 
@@ -123,6 +128,11 @@ void report(const std::string& text) {
   std::fprintf(stderr, "hnstandin: %s\n", text.c_str());
 }
 
+void report_in_child(const std::string& text) {
+  const std::string line = "hnstandin: " + text + "\n";
+  static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+}
+
 void report_leaks(const World& w) {
   for (const auto& [pages, allocation] : w.allocations)
     if (allocation.freed_by.empty()) report("leak: " + describe(allocation) + " was not freed");
@@ -131,6 +141,7 @@ void report_leaks(const World& w) {
 Result injected_failure(const char* function) {
   Failures& all = failures();
   std::lock_guard lock(all.mutex);
+  ++all.calls[function];
   Result result = kSuccess;
   for (Failure& failure : all.wanted)
     if ((failure.function == function || failure.function == "any") && --failure.after == 0) result = failure.result;
@@ -143,6 +154,7 @@ using standin::world;
 
 // For tests, by ctypes. Returns the number of reports since the last reset; their texts, one a line, go to `text`.
 extern "C" int hnstandin_reports(char* text, int size) {
+  standin::report_unchecked_results();
   auto& all = standin::reports();
   std::lock_guard lock(all.mutex);
   if (text && size > 0) {
@@ -171,6 +183,7 @@ extern "C" void hnstandin_reset() {
   counters.launches = counters.bytes_in = counters.bytes_out = counters.allocations = counters.faults = 0;
   counters.graph_launches = counters.nodes_set = counters.rounds = 0;
   counters.products = counters.tf32_products = counters.product_choices = 0;
+  counters.convolutions = counters.tf32_convolutions = counters.convolution_choices = 0;
   world().broken = standin::kSuccess;
 }
 
@@ -189,15 +202,41 @@ extern "C" void hnstandin_fail(const char* specification) {
   if (specification) all.add(specification);
 }
 
+// The functions that were called since the last call, and how often: "cuLaunchKernel 7", one a line.
+extern "C" void hnstandin_calls(char* text, int size) {
+  auto& all = standin::failures();
+  std::lock_guard lock(all.mutex);
+  std::string lines;
+  for (const auto& [function, count] : all.calls) lines += function + " " + std::to_string(count) + "\n";
+  all.calls.clear();
+  if (text && size > 0) std::snprintf(text, static_cast<size_t>(size), "%s", lines.c_str());
+}
+
 // launches, bytes in, bytes out, allocations, faults since the last reset; live allocations, live bytes; launches of
 // graphs, nodes whose parameters were set, live graphs; products of cuBLASLt, those in TF32, choices of algorithms,
-// live objects of cuBLASLt; runs of bodies of conditional nodes: up to `count`.
+// live objects of libraries; runs of bodies of conditional nodes; convolutions of cuDNN, those in TF32, choices of
+// engines: up to `count`.
 extern "C" int hnstandin_counters(long long* values, int count) {
   std::lock_guard lock(world().mutex);
   const auto& c = world().counters;
-  const int64_t all[] = {c.launches,         c.bytes_in,      c.bytes_out,       c.allocations,       c.faults,
-                         c.live_allocations, c.live_bytes,    c.graph_launches,  c.nodes_set,         c.live_graphs,
-                         c.products,         c.tf32_products, c.product_choices, c.live_blas_objects, c.rounds};
+  const int64_t all[] = {c.launches,
+                         c.bytes_in,
+                         c.bytes_out,
+                         c.allocations,
+                         c.faults,
+                         c.live_allocations,
+                         c.live_bytes,
+                         c.graph_launches,
+                         c.nodes_set,
+                         c.live_graphs,
+                         c.products,
+                         c.tf32_products,
+                         c.product_choices,
+                         c.live_library_objects,
+                         c.rounds,
+                         c.convolutions,
+                         c.tf32_convolutions,
+                         c.convolution_choices};
   const int kept = std::min<int>(count, static_cast<int>(std::size(all)));
   for (int i = 0; i < kept; ++i) values[i] = all[i];
   return kept;

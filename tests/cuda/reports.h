@@ -10,6 +10,7 @@
 namespace standin {
 
 void report(const std::string& text);
+void report_in_child(const std::string& text);  // after a fork, when locks may be held for good: to stderr alone
 void report_leaks(const World& w);
 std::string describe(const Allocation& allocation);  // "allocation 7 at 0x..., 4096 bytes"
 std::string hex(uint64_t value);

@@ -97,6 +97,7 @@ struct Stream {
 };
 
 struct Event {
+  Context* context = nullptr;
   bool destroyed = false, recorded = false;
   Stream* stream = nullptr;
   uint64_t ticket = 0;
@@ -108,7 +109,8 @@ struct Event {
 struct Counters {
   int64_t launches = 0, bytes_in = 0, bytes_out = 0, allocations = 0, faults = 0, live_allocations = 0, live_bytes = 0;
   int64_t graph_launches = 0, nodes_set = 0, live_graphs = 0, rounds = 0;
-  int64_t products = 0, tf32_products = 0, product_choices = 0, live_blas_objects = 0;
+  int64_t products = 0, tf32_products = 0, product_choices = 0, live_library_objects = 0;
+  int64_t convolutions = 0, tf32_convolutions = 0, convolution_choices = 0;
 };
 
 struct World {

@@ -24,6 +24,8 @@ _PACKAGES = (
     "nvidia-cuda-nvrtc-cu12",
     "nvidia-cublas",
     "nvidia-cublas-cu12",
+    "nvidia-cudnn-cu13",
+    "nvidia-cudnn-cu12",
 )
 _QUERY = "name,driver_version,compute_cap,clocks.max.sm,memory.total,memory.used,ecc.mode.current,mig.mode.current"
 

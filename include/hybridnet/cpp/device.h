@@ -47,6 +47,14 @@ inline MemoryInfo gpu_memory(int id = 0) {
   return info;
 }
 
+// Sets whether a library's float32 products on GPUs may round their factors to TF32 (docs/gpu.md); waits for earlier
+// calls. Returns the setting before, off at first. Throws the error of an earlier call that failed.
+inline bool allow_tf32(bool allow = true) {
+  int before = 0;
+  detail::check(hn_allow_tf32(allow, &before));
+  return before != 0;
+}
+
 namespace detail {
 
 // The text of an attribute: {"ctx", Device::gpu(0)}.

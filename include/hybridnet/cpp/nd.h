@@ -1548,6 +1548,32 @@ inline Array div_sqrt_dim(const Array& data, const Into& out = {}) {
   return invoke("_contrib_div_sqrt_dim", {data}, {}, out);
 }
 
+struct ContribDynamicQuantizedFullyConnectedParams {
+  Required<int64_t> num_hidden;  // Number of outputs per row.
+  bool no_bias = false;  // Whether the bias input is absent, and its range where a bias has one.
+  // Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+  bool flatten = true;
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "num_hidden", this->num_hidden);
+    detail::add(given, "no_bias", this->no_bias, bool(false));
+    detail::add(given, "flatten", this->flatten, bool(true));
+    return given;
+  }
+};
+// FullyConnected with data that is rounded to bytes, and weights of bytes that have one scale per output:
+// (rounded(data) weight^T) * scale + bias, with exact sums. Each row of data is rounded to the nearest of 256 values
+// with equal distances, from the smaller of its least value and 0 to the larger of its largest value and 0. A row with
+// NaN or infinities gives NaN.
+inline Array dynamic_quantized_fully_connected(const Array& data, const Array& weight, const Array& scale, const
+    ContribDynamicQuantizedFullyConnectedParams& p, const Into& out = {}) {
+  return invoke("_contrib_dynamic_quantized_fully_connected", {data, weight, scale}, p.attributes(), out);
+}
+inline Array dynamic_quantized_fully_connected(const Array& data, const Array& weight, const Array& scale, const Array&
+    bias, const ContribDynamicQuantizedFullyConnectedParams& p, const Into& out = {}) {
+  return invoke("_contrib_dynamic_quantized_fully_connected", {data, weight, scale, bias}, p.attributes(), out);
+}
+
 // The values of a sparse matrix at (u[i], v[i]), -1 if none is stored.
 inline Array edge_id(const Array& data, const Array& u, const Array& v, const Into& out = {}) {
   return invoke("_contrib_edge_id", {data, u, v}, {}, out);

@@ -52,12 +52,12 @@ def stream(ctx: Context | str | None = None) -> StreamHandle:
 
 
 def allow_tf32(allow: bool = True) -> bool:
-    """Sets whether products of float32 may round their factors to TF32, and returns the setting before.
+    """Sets whether products and convolutions of float32 may round their factors to TF32; returns the setting before.
 
     TF32 keeps 10 of the 23 bits after the leading one, so that the tensor cores of GPUs since sm_80 multiply. A
     setting of the process, False at first: operators that were called before keep theirs, so this waits for them, and
-    raises the error of one that failed. It concerns products that a library computes
-    (``mx.runtime.gpu_libraries()``), not the kernels of HybridNet. Raises TypeError if allow is not a bool.
+    raises the error of one that failed. It concerns what a library computes (``mx.runtime.gpu_libraries()``), not the
+    kernels of HybridNet. Raises TypeError if allow is not a bool.
     """
     if not isinstance(allow, bool):
         raise HybridNetTypeError("cuda.allow_tf32: allow", expected="True or False", given=repr(allow))

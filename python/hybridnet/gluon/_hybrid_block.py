@@ -18,6 +18,7 @@ from .._control_flow import nests
 from .._control_flow.nests import Nest
 from .._keywords import check_hybridize_keywords, precision_text, remat_text
 from .._query_words import joined_query, listed_words
+from ..context import is_default
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray import NDArray
@@ -650,7 +651,8 @@ class HybridBlock(Block):
             if isinstance(x, NDArray):
                 if self._active:
                     return self._call_cached_op(x, *args)
-                return self._forward_arrays(x.context if self._several_contexts() else None, x, args)
+                device = x.context
+                return self._forward_arrays(device, device if self._several_contexts() else None, x, args)
             return self._forward_other(x, args)
         own = self._reg_params
         params = {name: scope.variable(param) for name, param in own.items()} if own else {}
@@ -692,7 +694,8 @@ class HybridBlock(Block):
             )
         if self._active:
             return self._call_cached_op(x, *args)
-        return self._forward_arrays(arrays[0].context, x, args)
+        device = arrays[0].context
+        return self._forward_arrays(device, device, x, args)
 
     def _several_contexts(self) -> bool:
         for param in self._reg_params.values():
@@ -701,16 +704,19 @@ class HybridBlock(Block):
             return bool(param._deferred_init) and len(param._deferred_init[1]) > 1
         return False
 
-    def _forward_arrays(self, ctx: Context | None, x: Any, args: tuple[Any, ...]) -> Any:
-        own = self._reg_params
-        if not own:
-            return self._run_hybrid_forward(ndarray, x, args, {})
-        try:
-            params = {name: param._used_data(ctx) for name, param in own.items()}
-        except DeferredInitializationError:
-            self._deferred_infer_shape(x, *args)
-            params = {name: param._used_data(ctx) for name, param in own.items()}
-        return self._run_hybrid_forward(ndarray, x, args, params)
+    def _forward_arrays(self, device: Context, ctx: Context | None, x: Any, args: tuple[Any, ...]) -> Any:
+        """Calls hybrid_forward on arrays of a device; ctx: where parameters are looked up, if they are in several."""
+        own, params = self._reg_params, {}
+        if own:
+            try:
+                params = {name: param._used_data(ctx) for name, param in own.items()}
+            except DeferredInitializationError:
+                self._deferred_infer_shape(x, *args)
+                params = {name: param._used_data(ctx) for name, param in own.items()}
+        if is_default(device):
+            return self._run_hybrid_forward(ndarray, x, args, params)
+        with device:  # F.zeros and the like make arrays there, as in a graph
+            return self._run_hybrid_forward(ndarray, x, args, params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs with F (mx.nd or mx.sym); own parameters are passed by name. Subclasses override it."""

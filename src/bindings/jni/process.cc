@@ -92,6 +92,14 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_gpuMemory(JNIEnv* env, jc
   });
 }
 
+JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_allowTf32(JNIEnv* env, jclass, jboolean allow) {
+  return guarded(env, [&] {
+    int before = 0;
+    check(env, hn_allow_tf32(allow, &before));
+    return static_cast<jboolean>(before);
+  });
+}
+
 JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_setNumpyShapes(JNIEnv* env, jclass, jboolean on) {
   return guarded(env, [&] {
     int before = 0;

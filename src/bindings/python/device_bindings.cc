@@ -63,7 +63,7 @@ void bind_devices(py::module_& m) {
       "(name, version and file) of the libraries in use; nothing without a GPU. Loads them.");
   m.def("allow_reduced_float32", &device::allow_reduced_float32, py::arg("allow"), "Returns the setting before.");
   m.def("set_least_library_steps", &device::set_least_library_steps, py::arg("steps"),
-        "Products of at least this size go to a library; returns the size before. For tests and measurements.");
+        "Products and convolutions of at least this size go to a library; returns the size before. For tests.");
   m.def("kernel_headers", [] {
     py::dict texts;
     for (const device::HeaderText& header : device::kernel_headers())

@@ -7,6 +7,7 @@
 
 #include "device/stream.h"
 #include "hybridnet/storage.h"
+#include "kernels/conv/library_convolution.h"
 #include "kernels/device/convolution_arguments.h"
 #include "kernels/device/program_table.h"
 #include "kernels/reduce/reduce.h"
@@ -90,19 +91,29 @@ bool is_wide(const ConvArguments& a) {
   return most > kMax;
 }
 
-// Parts of a depth with few tiles, so that there is work for all processors; by shape alone.
+constexpr int64_t kTile = 64, kUnit = 16, kThreads = 256;  // the sizes of convolution.cuh
+
+int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+// The length of the parts of a depth with few tiles, so that there is work for all processors; by shape alone.
+int64_t part_of_depth(int64_t depth, int64_t tiles) {
+  constexpr int64_t kBlocks = 512, kLeastDepth = 512;
+  const int64_t splits = std::clamp<int64_t>(kBlocks / std::max<int64_t>(tiles, 1), 1, depth / kLeastDepth + 1);
+  return parts(parts(depth, splits), kUnit) * kUnit;
+}
+
 void split_depth(ConvArguments* a) {
-  constexpr int64_t kBlocks = 512, kLeastDepth = 512, kUnit = 16;
-  const int64_t tiles = a->groups * a->tiles_down * a->tiles_across;
-  const int64_t splits = std::clamp<int64_t>(kBlocks / std::max<int64_t>(tiles, 1), 1, a->depth / kLeastDepth + 1);
-  a->split_depth = ((a->depth + splits - 1) / splits + kUnit - 1) / kUnit * kUnit;
-  a->splits = std::max<int64_t>(1, (a->depth + a->split_depth - 1) / std::max<int64_t>(a->split_depth, 1));
+  a->split_depth = part_of_depth(a->depth, a->groups * a->tiles_down * a->tiles_across);
+  a->splits = std::max<int64_t>(1, parts(a->depth, std::max<int64_t>(a->split_depth, 1)));
+}
+
+void set_product(ConvArguments* a, const ConvProduct& product) {
+  a->rows = product.rows, a->columns = product.columns, a->depth = product.depth;
 }
 
 void set_tiles(ConvArguments* a) {
-  constexpr int64_t kTile = 64;
-  a->tiles_down = (a->rows + kTile - 1) / kTile;
-  a->tiles_across = (a->columns + kTile - 1) / kTile;
+  a->tiles_down = parts(a->rows, kTile);
+  a->tiles_across = parts(a->columns, kTile);
   a->split_depth = a->depth;
 }
 
@@ -138,14 +149,38 @@ void run_weights(ConvArguments a, DType dtype) {
 
 }  // namespace
 
+ConvProduct ConvProduct::forward(const ConvGeometry& g) {
+  return {g.o / g.groups, g.n * g.out_size(), g.c / g.groups * g.kernel_size()};
+}
+ConvProduct ConvProduct::data_gradient(const ConvGeometry& g) {
+  return {g.c / g.groups, g.n * g.in_size(), g.o / g.groups * g.kernel_size()};
+}
+ConvProduct ConvProduct::weight_gradient(const ConvGeometry& g) {
+  return {g.o / g.groups, g.c / g.groups * g.kernel_size(), g.n * g.out_size()};
+}
+
+int64_t own_steps(const ConvGeometry& g, const ConvProduct& p, bool of_weights) {
+  constexpr int64_t kBlocksAtOnce = 128;  // the number of device_product.cc
+  const auto steps = [](int64_t blocks, int64_t depth) { return parts(blocks, kBlocksAtOnce) * parts(depth, kUnit); };
+  const int64_t outputs = g.groups * p.rows * p.columns,
+                tiles = g.groups * parts(p.rows, kTile) * parts(p.columns, kTile);
+  if (of_weights) {
+    if (p.rows <= kFewRows && g.c / g.groups <= kFewRows) return steps(outputs, parts(p.depth, kThreads));
+    const int64_t part = std::max<int64_t>(part_of_depth(p.depth, tiles), 1);
+    return steps(tiles * parts(p.depth, part), part);
+  }
+  return p.rows <= kFewRows ? steps(parts(outputs, kThreads), p.depth) : steps(tiles, p.depth);
+}
+
 void convolve(const ConvGeometry& g, DType dtype, const void* x, const void* w, const void* bias, const void* addend,
               void* y) {
+  if (convolve_by_library(g, dtype, x, w, bias, addend, y)) return;
   const Sizes s(g);
   ConvArguments a = arguments_of(g);
   set_image(&a, x, s.x, s.group_in, g.in, g.out);
   set_out(&a, y, s.y);
   a.factor = w, a.bias = bias, a.addend = addend;
-  a.rows = s.group_out, a.columns = g.n * g.out_size(), a.depth = s.group_in * s.taps;
+  set_product(&a, ConvProduct::forward(g));
   a.taps_first = g.weights_last;
   a.factor_group = s.group_out * a.depth, a.factor_row = a.depth;
   a.factor_outer = 0, a.factor_inner = 1, a.factor_inner_size = std::max<int64_t>(a.depth, 1);
@@ -154,12 +189,13 @@ void convolve(const ConvGeometry& g, DType dtype, const void* x, const void* w, 
 
 void convolve_data_gradient(const ConvGeometry& g, DType dtype, const void* dy, const void* w, const void* bias,
                             void* dx) {
+  if (convolve_data_gradient_by_library(g, dtype, dy, w, bias, dx)) return;
   const Sizes s(g);
   ConvArguments a = arguments_of(g);
   set_image(&a, dy, s.y, s.group_out, g.out, g.in);
   set_out(&a, dx, s.x);
   a.factor = w, a.bias = bias;
-  a.rows = s.group_in, a.columns = g.n * g.in_size(), a.depth = s.group_out * s.taps;
+  set_product(&a, ConvProduct::data_gradient(g));
   const int64_t filter = s.group_in * s.taps;
   a.factor_group = s.group_out * filter, a.factor_row = g.weights_last ? 1 : s.taps;
   a.factor_outer = filter, a.factor_inner = g.weights_last ? s.group_in : 1, a.factor_inner_size = s.taps;
@@ -167,16 +203,20 @@ void convolve_data_gradient(const ConvGeometry& g, DType dtype, const void* dy, 
 }
 
 void convolve_weight_gradient(const ConvGeometry& g, DType dtype, const void* x, const void* dy, void* dw, void* db) {
+  if (convolve_weight_gradient_by_library(g, dtype, x, dy, dw, db)) return;
   const Sizes s(g);
   ConvArguments a = arguments_of(g);
   set_image(&a, x, s.x, s.group_in, g.in, g.out);
   a.out = dw, a.factor = dy;
-  a.rows = s.group_out, a.columns = s.group_in * s.taps, a.depth = g.n * g.out_size();
+  set_product(&a, ConvProduct::weight_gradient(g));
   a.taps_first = g.weights_last;
   a.factor_group = s.group_out * s.y.c, a.factor_row = s.y.c;
   a.factor_outer = s.y.n, a.factor_inner = s.y.inner, a.factor_inner_size = std::max<int64_t>(g.out_size(), 1);
   run_weights(a, dtype);
-  if (!db) return;
+  if (db) sum_bias_gradient(g, dtype, dy, db);
+}
+
+void sum_bias_gradient(const ConvGeometry& g, DType dtype, const void* dy, void* db) {
   const Shape plane = g.channels_last ? Shape{g.n, g.out_size(), g.o} : Shape{g.n, g.o, g.out_size()};
   reduce(Reduction::kSum, Finish::kNone, dtype, dy, plane, g.channels_last ? 0b011 : 0b101, dtype, db);
 }

@@ -172,14 +172,17 @@ __device__ inline void resize_images(const ResizeArguments& a) {
 template <class T>
 __device__ inline void unresize_images(const ResizeArguments& a) {
   using A = resize_sum_t<T>;
+#pragma unroll 1  // unrolled, the loops spill around the divisions of 64-bit integers
   for (int64_t i = first(); i < a.n; i += step()) {
     const int64_t c = i % a.channels, column = i / a.channels % a.columns.from;
     const int64_t row = i / a.channels / a.columns.from % a.rows.from;
     const int64_t image = i / a.channels / a.columns.from / a.rows.from;
     const T* const grad = static_cast<const T*>(a.in) + image * a.rows.to * a.columns.to * a.channels + c;
     A sum = 0;
+#pragma unroll 1
     for (int64_t y = 0; y < a.rows.to * a.rows.count; ++y) {
       if (a.rows.index[y] != row) continue;
+#pragma unroll 1
       for (int64_t x = 0; x < a.columns.to * a.columns.count; ++x) {
         if (a.columns.index[x] != column) continue;
         const A weight = static_cast<A>(a.rows.weight[y]) * static_cast<A>(a.columns.weight[x]);

@@ -130,7 +130,7 @@ template <class Step, bool kQuads, class A, class At>
 inline __device__ A combine_down(A acc, int64_t count, const At& at) {
   int64_t r = 0;
   if constexpr (kQuads) {
-#pragma unroll 4
+#pragma unroll 1  // four reads at a time are enough, and more would spill
     for (; r + 4 <= count; r += 4) {
       const A first = Step::combine(at(r), at(r + 1)), second = Step::combine(at(r + 2), at(r + 3));
       acc = Step::combine(acc, Step::combine(first, second));
@@ -167,7 +167,7 @@ __device__ void reduce_rows(const ReduceArguments& a, Room& room) {
     const auto value = [&](int64_t i) { return Step::map(convert<A>(from[i])); };
     A acc = Step::template identity<A>();
     int64_t i = 0;
-#pragma unroll 4
+#pragma unroll 2
     for (; i + kGroup <= length; i += kGroup) acc = Step::combine(acc, value(i + lane));
     for (; i + kLanes <= length; i += kLanes) {
       if (lane < kLanes) acc = Step::combine(acc, value(i + lane));

@@ -40,6 +40,7 @@ __device__ inline void last_of_sequences(const SequenceArguments& a) {
 // in: a row for each sequence, written to its last place; the other places are zero.
 template <class T>
 __device__ inline void spread_last(const SequenceArguments& a) {
+#pragma unroll 1  // unrolled, it spills around the divisions of 64-bit integers
   for (int64_t i = first(); i < a.time * a.batch * a.inner; i += step()) {
     const SequencePlace p = place_of(a, i);
     const int64_t last = (a.lengths ? a.lengths[p.n] : a.time) - 1;

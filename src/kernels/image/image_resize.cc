@@ -33,6 +33,17 @@ HWY_INLINE T from_sum(A value) {
   }
 }
 
+// sum + a * b, rounded once where the instruction set can: by a function, because the compiler would merge the two
+// operations in some of the loops only, and GPUs (kernels/device/image.cuh) would give other bits.
+template <typename A>
+HWY_INLINE A add_product(A sum, A a, A b) {
+#if HWY_NATIVE_FMA
+  return std::fma(a, b, sum);
+#else
+  return sum + a * b;
+#endif
+}
+
 // Computes in `line` the weighted sum of old rows for new row `row`.
 template <typename T>
 HWY_INLINE void sum_rows(const ImageResizing& r, const T* in, int64_t row, sum_t<T>* HWY_RESTRICT line) {
@@ -47,13 +58,14 @@ HWY_INLINE void sum_rows(const ImageResizing& r, const T* in, int64_t row, sum_t
   } else {
     const A second = static_cast<A>(weight[1]);
     const T* b = source(1);
-    for (int64_t j = 0; j < size; ++j) line[j] = first * static_cast<A>(a[j]) + second * static_cast<A>(b[j]);
+    for (int64_t j = 0; j < size; ++j)
+      line[j] = add_product(second * static_cast<A>(b[j]), first, static_cast<A>(a[j]));
   }
   for (int64_t k = 2; k < r.rows.count; ++k) {
     const A factor = static_cast<A>(weight[k]);
     if (factor == 0) continue;
     const T* a = source(k);
-    for (int64_t j = 0; j < size; ++j) line[j] += factor * static_cast<A>(a[j]);
+    for (int64_t j = 0; j < size; ++j) line[j] = add_product(line[j], factor, static_cast<A>(a[j]));
   }
 }
 
@@ -67,7 +79,7 @@ HWY_INLINE void sum_columns(const ImageResizing& r, const A* HWY_RESTRICT weight
   for (int64_t x = 0; x < r.to.width; ++x, index += count, weight += count) {
     for (int64_t c = 0; c < channels; ++c) {
       A sum = 0;
-      for (int64_t k = 0; k < count; ++k) sum += weight[k] * line[index[k] * channels + c];
+      for (int64_t k = 0; k < count; ++k) sum = add_product(sum, weight[k], line[index[k] * channels + c]);
       out[x * channels + c] = sum;
     }
   }

@@ -6,6 +6,7 @@
 #include "kernels/conv/conv_reference.h"
 #include "kernels/conv/depthwise.h"
 #include "kernels/conv/device_convolution.h"
+#include "kernels/conv/library_convolution.h"
 #include "kernels/conv/winograd.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
@@ -209,6 +210,43 @@ class DeviceConvKernel final : public Kernel {
   const Convolution::Options options_;
 };
 
+// float16 and bfloat16 on a device: by a library, which reads halves, or in float32.
+class DeviceHalfConvKernel final : public Kernel {
+ public:
+  DeviceHalfConvKernel(const ConvGeometry& g, const Convolution::Options& options, Ref<Kernel> through_float)
+      : g_(g), options_(options), through_float_(std::move(through_float)) {}
+  int64_t workspace_bytes() const override { return through_float_->workspace_bytes(); }
+  std::string description() const override { return through_float_->description(); }
+  void run(const KernelArgs& args) override {
+    if (!runs_by_library(args)) return through_float_->run(args);
+    if (options_.kind == ConvKind::kForward)
+      onednn::apply(options_.activation, options_.dtype, args.out[0].data, args.out[0].size());
+  }
+
+ private:
+  bool runs_by_library(const KernelArgs& args) const {
+    namespace gpu = kernels::on_device;
+    const void *a = args.in[0].data, *b = args.in[1].data;
+    void* const out = args.out[0].data;
+    const void* const bias = options_.bias && args.in.size() > 2 ? args.in[2].data : nullptr;
+    switch (options_.kind) {
+      case ConvKind::kForward:
+        return gpu::convolve_by_library(g_, options_.dtype, a, b, bias, options_.add ? args.in.back().data : nullptr,
+                                        out);
+      case ConvKind::kBackwardData:
+        return gpu::convolve_data_gradient_by_library(g_, options_.dtype, a, b, bias, out);
+      case ConvKind::kBackwardWeights:
+        break;
+    }
+    return gpu::convolve_weight_gradient_by_library(g_, options_.dtype, a, b, out,
+                                                    options_.bias ? args.out[1].data : nullptr);
+  }
+
+  const ConvGeometry g_;
+  const Convolution::Options options_;
+  const Ref<Kernel> through_float_;
+};
+
 }  // namespace
 
 void ConvolutionParams::describe(ParamSchema<ConvolutionParams>& schema) {
@@ -298,9 +336,11 @@ bool has_native_conv(DType half, const ConvGeometry& g) {
 Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::Options options) {
   const DType dtype = c.in[0].dtype;
   const bool on_gpu = c.device.type == DeviceType::kGPU;
-  if (is_half(dtype) && (on_gpu || !has_native_conv(dtype, g)))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
   options.dtype = dtype;
+  if (is_half(dtype) && (on_gpu || !has_native_conv(dtype, g))) {
+    auto through_float = link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
+    return on_gpu ? Ref<Kernel>(new DeviceHalfConvKernel(g, options, std::move(through_float))) : through_float;
+  }
   if (on_gpu) return Ref<Kernel>(new DeviceConvKernel(g, options));
   options.remember = c.frozen_weights;
   switch (onednn::choose_convolution({g, options, c.may_round_more})) {

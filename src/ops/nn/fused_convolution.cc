@@ -86,7 +86,7 @@ Ref<Kernel> link_fused(const FusedConvolutionParams& p, const LinkContext& c) {
   const ConvGeometry g = conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c));
   const DType dtype = c.in[0].dtype;
   const bool on_gpu = c.device.type == DeviceType::kGPU;
-  if (is_half(dtype) && (on_gpu || !has_native_conv(dtype, g)))
+  if (is_half(dtype) && !on_gpu && !has_native_conv(dtype, g))
     return link_through_float(c, [&](const LinkContext& inner) { return link_fused(p, inner); });
   Convolution::Options options{.kind = ConvKind::kForward,
                                .dtype = dtype,

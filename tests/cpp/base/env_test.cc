@@ -41,12 +41,14 @@ TEST_F(EnvironmentDeathTest, ReadsWhatIsSet) {
 }
 
 TEST_F(EnvironmentDeathTest, ReadsNamesOfLibraries) {
-  for (const char* all : {"", "1", "cublaslt"}) {
+  for (const char* all : {"", "1", "cublaslt,cudnn"}) {
     setenv("HYBRIDNET_CUDA_LIBRARIES", all, 1);
-    EXPECT_EXIT(exit_with(environment().cuda_cublas_lt), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(exit_with(environment().cuda_cublas_lt && environment().cuda_cudnn), testing::ExitedWithCode(0), "");
   }
+  setenv("HYBRIDNET_CUDA_LIBRARIES", "cudnn", 1);
+  EXPECT_EXIT(exit_with(!environment().cuda_cublas_lt && environment().cuda_cudnn), testing::ExitedWithCode(0), "");
   setenv("HYBRIDNET_CUDA_LIBRARIES", "0", 1);
-  EXPECT_EXIT(exit_with(!environment().cuda_cublas_lt), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(exit_with(!environment().cuda_cublas_lt && !environment().cuda_cudnn), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(EnvironmentDeathTest, OurNameForTheEngineWinsOverMXNets) {

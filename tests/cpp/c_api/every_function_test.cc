@@ -583,6 +583,7 @@ const std::set<std::string> kTakesNothing = {"hn_last_error",
                                              "hn_group_leave",
                                              "hn_autograd_set_recording",
                                              "hn_autograd_set_training",
+                                             "hn_allow_tf32",
                                              "hn_set_np_shape",
                                              "hn_set_log_callback"};
 

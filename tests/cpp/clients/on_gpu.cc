@@ -77,6 +77,7 @@ void arrays(const Case&) {
   const Array ones = invoke("_ones", {}, {{"shape", Shape{2}}, {"ctx", kGpu}});
   require(ones.device() == kGpu && ones.to_vector<float>() == std::vector<float>{1, 1}, "an operator without inputs");
   require(Array::zeros({0, 2}, HN_FLOAT32, kGpu).to(Device::cpu()).to_vector<float>().empty(), "no elements");
+  require(!allow_tf32() && allow_tf32(false) && !allow_tf32(false), "TF32 is off until it is allowed");
   save_arrays("/dev/null", {{"x", x}});
 }
 
@@ -158,6 +159,22 @@ void model(const Case& given) {
   require_close(saved.run(given.inputs)[0], given.outputs[0], "an output of the saved model");
   model.to(Device::cpu());
   require_close(model.run(given.inputs)[0], given.outputs[0], "an output back on the CPU");
+}
+
+void outputs(const Case& given) {  // several times, so that the plan becomes a CUDA graph
+  const Model model = given.load();
+  model.to(kGpu);
+  const std::vector<Array> inputs = moved(given.inputs, kGpu);
+  const Session session(model, inputs);
+  for (int round = 0; round < 4; ++round) {
+    session.run();
+    const std::vector<Array> found = model.run(inputs);
+    require(found.size() == given.outputs.size(), "the number of outputs");
+    for (size_t i = 0; i < found.size(); ++i) {
+      require_close(found[i], given.outputs[i], "output " + std::to_string(i));
+      require_close(session.output(i), given.outputs[i], "output " + std::to_string(i) + " of the session");
+    }
+  }
 }
 
 void moves(const Case& given) {  // runs of other threads see the model before or after a move, never between
@@ -323,8 +340,9 @@ void memory(const Case& given) {  // freed memory is used again
 }
 
 const std::map<std::string, void (*)(const Case&)> kChecks = {
-    {"arrays", arrays},   {"errors", errors}, {"gradients", gradients}, {"model", model}, {"moves", moves},
-    {"session", session}, {"copies", copies}, {"batcher", batcher},     {"train", train}, {"memory", memory},
+    {"arrays", arrays}, {"errors", errors},   {"gradients", gradients}, {"model", model},
+    {"moves", moves},   {"session", session}, {"copies", copies},       {"batcher", batcher},
+    {"train", train},   {"memory", memory},   {"outputs", outputs},
 };
 
 }  // namespace

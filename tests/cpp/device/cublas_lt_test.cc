@@ -128,11 +128,11 @@ TEST_F(CublasLtTest, KeepsABoundedNumberOfPlans) {
   ProductCall call = small();
   const auto first = products_->plan(call, 0);
   const int64_t of_a_plan = live_objects() - before - 1;  // without the handle
-  for (size_t i = 0; i < cuda::Products::kMostPlans + 20; ++i) {
+  for (size_t i = 0; i < cuda::kMostLibraryPlans + 20; ++i) {
     call.lda = 4 + static_cast<int64_t>(i);
     products_->plan(call, 0);
   }
-  EXPECT_EQ(live_objects() - before - 1, of_a_plan * static_cast<int64_t>(cuda::Products::kMostPlans + 1));
+  EXPECT_EQ(live_objects() - before - 1, of_a_plan * static_cast<int64_t>(cuda::kMostLibraryPlans + 1));
   call.lda = 3;
   EXPECT_NE(products_->plan(call, 0), first);  // it was dropped, and lives because it is in use here
 }

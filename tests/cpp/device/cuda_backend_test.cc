@@ -257,14 +257,18 @@ TEST(CudaBackendDeathTest, CallsNoDriverOnceTheProcessEnds) {
       testing::ExitedWithCode(0), "");
 }
 
-TEST(CudaBackend, ComputesNoProductsWhenTheLibraryIsTurnedOff) {
+TEST(CudaBackend, UsesNoLibraryThatIsTurnedOff) {
   std::string why;
-  const auto backend = make_cuda_backend(scripted_driver(), {.cublas_lt = false}, &why);
-  auto* const library = dynamic_cast<device::ProductLibrary*>(backend.get());
-  ASSERT_NE(library, nullptr);
-  EXPECT_EQ(library->plan({.m = 64, .n = 64, .k = 1024, .lda = 1024, .ldb = 64, .ldc = 64}), nullptr);
-  EXPECT_EQ(backend->libraries().back(),
-            std::pair(std::string("cuBLASLt"), std::string("turned off by HYBRIDNET_CUDA_LIBRARIES")));
+  const auto backend = make_cuda_backend(scripted_driver(), {.cublas_lt = false, .cudnn = false}, &why);
+  auto* const products = dynamic_cast<device::ProductLibrary*>(backend.get());
+  auto* const convolutions = dynamic_cast<device::ConvolutionLibrary*>(backend.get());
+  ASSERT_TRUE(products && convolutions);
+  EXPECT_EQ(products->plan({.m = 64, .n = 64, .k = 1024, .lda = 1024, .ldb = 64, .ldc = 64}), nullptr);
+  EXPECT_EQ(convolutions->plan(device::ConvolutionCall{.n = 1, .c = 64, .o = 64}), nullptr);
+  const auto libraries = backend->libraries();
+  const std::string reason = "turned off by HYBRIDNET_CUDA_LIBRARIES";
+  EXPECT_EQ(libraries[libraries.size() - 2], std::pair(std::string("cuBLASLt"), reason));
+  EXPECT_EQ(libraries.back(), std::pair(std::string("cuDNN"), reason));
 }
 
 }  // namespace

@@ -118,9 +118,11 @@ inline void script_memory(Driver& driver) {
       });
   set(
       driver.free, +[](Pointer memory) {
+        const Result result = Script::get().call("cuMemFree_v2");
+        if (result != kSuccess) return result;  // the memory stays
         std::free(reinterpret_cast<void*>(memory));
         Script::get().released.push_back("block");
-        return Script::get().call("cuMemFree_v2");
+        return result;
       });
   set(
       driver.allocate_pinned, +[](void** memory, size_t bytes, unsigned) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class StandIn : public ::testing::Test {
   };
 
   void SetUp() override {
+    setenv("HNSTANDIN_DEVICES", "2", 0);  // read at the first call
     library_ = dlopen(cuda::stand_in_library().c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) GTEST_SKIP() << "no stand-in: " << dlerror();
     call("hnstandin_reset");

@@ -26,13 +26,20 @@ class Loop(mx.gluon.HybridBlock):
 
 
 def export_loop(folder: pathlib.Path) -> tuple[str, str]:
-    """Writes a Loop with an input of three rows; returns the prefix, and the file with "in:data" and "out:0"."""
+    """Writes a Loop with an input of three rows; returns what export_case() does."""
     mx.random.seed(1)
     net = Loop()
     net.initialize()
+    return export_case(net, [mx.nd.random.normal(shape=(3, 6))], folder / "loop")
+
+
+def export_case(net: mx.gluon.HybridBlock, inputs: list[mx.nd.NDArray], place: pathlib.Path) -> tuple[str, str]:
+    """Exports a network; returns the prefix, and the file with "in:data" (or "in:data0", ...) and "out:0", ..."""
     net.hybridize()
-    data = mx.nd.random.normal(shape=(3, 6))
-    out = net(data)
-    net.export(str(folder / "loop"))
-    mx.nd.save(str(folder / "case.params"), {"in:data": data, "out:0": out})
-    return str(folder / "loop"), str(folder / "case.params")
+    out = net(*inputs)
+    net.export(str(place))
+    names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
+    arrays = {f"in:{name}": array for name, array in zip(names, inputs, strict=True)}
+    arrays.update({f"out:{i}": array for i, array in enumerate(out if isinstance(out, (list, tuple)) else [out])})
+    mx.nd.save(f"{place}.case", arrays)
+    return str(place), f"{place}.case"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import hybridnet as mx
 from ptx import nvrtc
 
-__all__ = ["Facts", "facts_of", "merged"]
+__all__ = ["Facts", "facts_in", "facts_of", "family", "merged"]
 
 
 class Facts(NamedTuple):
@@ -35,10 +35,19 @@ def merged(texts: list[str]) -> str:
     return "\n".join([*includes, *bodies])
 
 
+def family(text: str) -> str:
+    """The header that has the kernels of a text, without its suffix."""
+    return re.findall(r"device/(\w+)\.cuh", text)[0]
+
+
 def facts_of(texts: list[str], architecture: str) -> list[Facts]:
     """Compiles texts together. Returns the facts of each kernel in them."""
     options = (*nvrtc.EXACT_OPTIONS, "--ptxas-options=-v")
-    compiled = nvrtc.compile(merged(texts), mx._core.kernel_headers(), architecture, options)
+    return facts_in(nvrtc.compile(merged(texts), mx._core.kernel_headers(), architecture, options), texts)
+
+
+def facts_in(compiled: nvrtc.Compiled, texts: list[str]) -> list[Facts]:
+    """The facts of each kernel of merged texts, which were compiled with the report of ptxas."""
     parts = re.split(r"\.entry (\w+)\(", compiled.ptx)
     estimates = {name for name, body in zip(parts[1::2], parts[2::2]) if re.search(r"\.approx|\.ftz", body)}
     reports = re.split(r"Compiling entry function '(\w+)'", compiled.log)

@@ -11,6 +11,7 @@ import pytest
 from stand_in import ENVIRONMENT, LIBRARY, MISSING
 
 FOLDER = pathlib.Path(__file__).parent / "on_stand_in"
+SETTINGS = {"check_compared.py": {"HYBRIDNET_CUDA_CHECK": "1"}}
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason=MISSING)
@@ -19,7 +20,7 @@ FOLDER = pathlib.Path(__file__).parent / "on_stand_in"
 def test_gpu_computes_like_the_cpu(file: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(FOLDER / file)],
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, **SETTINGS.get(file, {})},
         capture_output=True,
         text=True,
         check=False,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
-from kernel_texts import Facts, facts_of
+from kernel_texts import Facts, facts_of, family
 from ptx import nvrtc
 from stand_in import ENVIRONMENT, LIBRARY, MISSING
 
@@ -34,10 +33,6 @@ WITH_ESTIMATES = {
 # Bytes of registers that are saved around calls, such as the division of 64-bit integers, outside of the loops.
 MOST_SPILLED = {"reduce": 160, "image": 64, "draw": 48, "sequences": 40, "layer_norm": 24}
 MOST_SPILLED_ELSEWHERE = 16
-
-
-def family(text: str) -> str:
-    return re.findall(r"device/(\w+)\.cuh", text)[0]
 
 
 @pytest.fixture(scope="module")

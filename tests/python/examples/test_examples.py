@@ -57,7 +57,7 @@ NEED_SKLEARN = {
 
 
 def test_all_examples_are_run_here():
-    assert sorted(RUNS) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+    assert sorted(RUNS) == sorted({path.name for path in EXAMPLES.glob("*.py")} - {"devices.py"})  # an import of theirs
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -33,6 +33,8 @@ INT8_PARAMETERS = {
     "_contrib_quantized_embedding",
     "_contrib_weight_only_fully_connected",
     "_contrib_weight_only_embedding",
+    "_contrib_dynamic_quantized_fully_connected",
+    "_fused_dynamic_quantized_fully_connected",
     "_fused_quantized_conv",
     "_fused_quantized_fully_connected",
     "_quantized_layer_conv",

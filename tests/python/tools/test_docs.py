@@ -100,7 +100,7 @@ def test_the_gallery_has_each_example_and_its_files_exist() -> None:
     sources = {source for entry in gallery_entries.ENTRIES for source in entry.sources}
     assert not [source for source in sources if not (ROOT / source).exists()]
     examples = (path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("*.py"))
-    assert not set(examples) - sources
+    assert not set(examples) - sources - {"examples/devices.py"}  # an import of the examples
 
 
 def test_each_entry_of_the_gallery_has_a_picture_and_each_module_of_pictures_is_used() -> None:

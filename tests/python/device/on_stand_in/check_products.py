@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 
 import hybridnet as mx
 import numpy as np
 import operator_sweep
 import pytest
 import stand_in
-from hybridnet import _core, autograd, gluon
+from hybridnet import autograd, gluon
 from hybridnet.errors import HybridNetError
 from hybridnet.gluon import nn
 
@@ -25,21 +21,6 @@ OPERATORS = [
 ]
 
 
-@pytest.fixture
-def every_product() -> Iterator[None]:
-    """All products of floats go to the library, however small they are."""
-    before = _core.set_least_library_steps(0)
-    yield
-    _core.set_least_library_steps(before)
-
-
-@pytest.fixture(params=[0, 1, 2])
-def order(request: pytest.FixtureRequest) -> Iterator[None]:
-    stand_in.seed(request.param)
-    yield
-    stand_in.seed(0)
-
-
 def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(dtype)
 
@@ -49,14 +30,14 @@ def products() -> int:
     return stand_in.counters()["products"]
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_samples_and_gradients_have_the_values_of_the_cpu(name: str) -> None:
     operator_sweep.check(name)
     assert products() > 0
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_many_matrices_are_one_product() -> None:
     projections = values(5, 2, 3 * 4 * 6)  # (length, batch, heads * 3 * size)
     a, b, c = values(2, 4, 3, 5), values(2, 5, 3, 6), values(2, 4, 3, 6)
@@ -75,7 +56,7 @@ def test_many_matrices_are_one_product() -> None:
     assert products() == 1 + 1 + 2 + 1
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_summed_in_float32(dtype: str) -> None:
     a, b, bias = (mx.nd.array(values(*shape), dtype=dtype) for shape in ((9, 40), (6, 40), (6,)))
@@ -91,7 +72,7 @@ def test_halves_are_summed_in_float32(dtype: str) -> None:
     assert products() == 3
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_views_at_odd_addresses_are_multiplied(dtype: str) -> None:
     a, b = values(6, 5, dtype=dtype), values(6, 3, dtype=dtype)
@@ -103,7 +84,7 @@ def test_views_at_odd_addresses_are_multiplied(dtype: str) -> None:
     assert products() == 4
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_empty_products_and_empty_sums_are_not_for_the_library() -> None:
     for rows, depth, columns in ((0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)):
         found = mx.nd.dot(mx.nd.ones((rows, depth), ctx=GPU), mx.nd.ones((depth, columns), ctx=GPU)).asnumpy()
@@ -113,7 +94,7 @@ def test_empty_products_and_empty_sums_are_not_for_the_library() -> None:
     assert products() == 0
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_values_that_only_our_kernel_keeps_stay_with_it() -> None:
     outer = mx.nd.dot(mx.nd.array([[-0.0], [1]], ctx=GPU), mx.nd.array([[1, -0.0]], ctx=GPU)).asnumpy()
     np.testing.assert_array_equal(np.signbit(outer), [[True, False], [False, True]])
@@ -150,7 +131,7 @@ def losses(ctx: mx.Context, hybridize: bool, dtype: str = "float32") -> np.ndarr
     return np.array(found)
 
 
-@pytest.mark.usefixtures("every_product", "order")
+@pytest.mark.usefixtures("by_library", "order")
 @pytest.mark.parametrize("hybridize", [False, True], ids=["imperative", "hybridized"])
 def test_a_net_trains_with_the_losses_of_the_cpu_and_equal_bits_in_each_run(hybridize: bool) -> None:
     first, second = losses(GPU, hybridize), losses(GPU, hybridize)
@@ -160,7 +141,7 @@ def test_a_net_trains_with_the_losses_of_the_cpu_and_equal_bits_in_each_run(hybr
     assert first[-1] < first[0]
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_a_plan_launches_graphs_around_its_products() -> None:
     net = nn.HybridSequential()
     for _ in range(2):
@@ -185,7 +166,7 @@ def test_large_products_go_to_the_library_and_small_ones_do_not() -> None:
     assert products() == 1
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_tf32_is_used_only_where_it_is_allowed() -> None:
     a = mx.nd.array(values(5, 30), ctx=GPU)
 
@@ -207,7 +188,7 @@ def test_tf32_is_used_only_where_it_is_allowed() -> None:
         mx.cuda.allow_tf32("yes")
 
 
-@pytest.mark.usefixtures("every_product", "order")
+@pytest.mark.usefixtures("by_library", "order")
 def test_threads_share_plans() -> None:
     a, b = values(7, 9), values(9, 4)
     expected, wrong = a @ b, []
@@ -235,14 +216,14 @@ CALLS = [
 ]
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 @pytest.mark.parametrize("function", CALLS)
 def test_a_call_that_fails_is_an_error_with_the_sizes_and_the_next_product_works(function: str) -> None:
     sizes = (2, 3, 11 + CALLS.index(function), 4)  # that no other test has: the library prepares them anew
     a, b = values(*sizes[:3]), values(2, sizes[2], 4)
     there = [mx.nd.array(x, ctx=GPU) for x in (a, b)]
     mx.nd.waitall()
-    objects = stand_in.counters()["live_blas_objects"]
+    objects = stand_in.counters()["live_library_objects"]
     stand_in.fail(f"{function}:1:13")
     with pytest.raises(HybridNetError) as caught:
         mx.nd.batch_dot(*there).asnumpy()
@@ -253,11 +234,11 @@ def test_a_call_that_fails_is_an_error_with_the_sizes_and_the_next_product_works
     assert "batch_dot" in text
     assert "HYBRIDNET_CUDA_LIBRARIES=0" in text
     if function != "cublasLtMatmul":
-        assert stand_in.counters()["live_blas_objects"] == objects
+        assert stand_in.counters()["live_library_objects"] == objects
     np.testing.assert_allclose(mx.nd.batch_dot(*there).asnumpy(), a @ b, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_our_kernel_computes_what_the_library_has_no_algorithm_for() -> None:
     a = values(3, 29)
     there = mx.nd.array(a, ctx=GPU)
@@ -268,28 +249,16 @@ def test_our_kernel_computes_what_the_library_has_no_algorithm_for() -> None:
     assert products() == 0
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_an_error_of_the_workspace_is_out_of_memory() -> None:
     there = mx.nd.ones((70, 31), ctx=GPU)
     GPU.empty_cache()
     mx.nd.waitall()
-    stand_in.fail("cuMemAlloc_v2:2:2,cuMemAlloc_v2:3:2")  # the first is that of the result
+    stand_in.fail("cuMemAllocAsync:2:2,cuMemAllocAsync:3:2")  # the first is that of the result
     with pytest.raises(HybridNetError, match="bytes left"):
         mx.nd.dot(there, there, transpose_b=True).asnumpy()
     stand_in.fail("")
     assert (mx.nd.dot(there, there, transpose_b=True).asnumpy() == 31).all()
-
-
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program with other settings."""
-    path = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_library_is_listed_and_can_be_turned_off() -> None:
@@ -302,31 +271,32 @@ def test_the_library_is_listed_and_can_be_turned_off() -> None:
         assert (mx.nd.dot(x, x, transpose_b=True).asnumpy() == 1024).all()
         print(stand_in.counters()["products"], mx.runtime.gpu_libraries()["cuBLASLt"])
     """
-    done = run(code, HYBRIDNET_CUDA_LIBRARIES="0")
+    done = stand_in.run(code, HYBRIDNET_CUDA_LIBRARIES="0")
     assert done.stdout == "0 turned off by HYBRIDNET_CUDA_LIBRARIES\n", done.stderr
-    done = run(code, HYBRIDNET_CUDA_LIBRARIES="cublaslt")
+    done = stand_in.run(code, HYBRIDNET_CUDA_LIBRARIES="cublaslt")
     assert done.stdout.startswith("1 13.1.0"), done.stderr
-    assert "0, 1, or names with commas between: cublaslt" in run(code, HYBRIDNET_CUDA_LIBRARIES="cublas").stderr
+    done = stand_in.run(code, HYBRIDNET_CUDA_LIBRARIES="cublas")
+    assert "0, 1, or names with commas between: cublaslt cudnn" in done.stderr
 
 
 def test_a_product_that_is_waited_for_is_named_by_its_error() -> None:
     code = """if True:
         import hybridnet as mx, stand_in
         x = mx.nd.ones((4, 1024), ctx=mx.gpu(0))
-        mx.nd.waitall()
+        mx.nd.dot(x, x, transpose_b=True).wait_to_read()  # the next one finds its memory in the pool
         stand_in.fail("cuStreamSynchronize:1:700")
         try:
             mx.nd.dot(x, x, transpose_b=True).wait_to_read()
         except mx.errors.HybridNetError as error:
             print(error)
     """
-    done = run(code, HYBRIDNET_CUDA_SYNC="1")
+    done = stand_in.run(code, HYBRIDNET_CUDA_SYNC="1")
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700): float32 product (4, 1024) x (4, 1024) transposed" in done.stdout, (
         done.stderr
     )
 
 
-@pytest.mark.usefixtures("every_product")
+@pytest.mark.usefixtures("by_library")
 def test_loops_and_branches_with_products_of_the_library_are_the_hosts() -> None:
     class Net(gluon.HybridBlock):
         def forward(self, x: mx.nd.NDArray, weight: mx.nd.NDArray) -> mx.nd.NDArray:

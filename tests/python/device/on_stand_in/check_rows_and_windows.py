@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hybridnet as mx
 import numpy as np
 import pytest
 from both_devices import difference
@@ -65,3 +66,20 @@ def test_the_gradient_of_softmax_output_ignores_and_counts_labels(normalization:
 def test_lengths_are_clamped_as_on_the_cpu(name: str) -> None:
     lengths = np.array([0, 3, 99, np.nan, 5.7], "float32")
     assert difference(name, [draw(9, 5, 3), lengths], use_sequence_length=True) == 0.0
+
+
+def test_rows_are_rounded_to_the_grids_that_the_cpu_gives_them() -> None:
+    rows, weight = draw(5, 700), RANDOM.integers(-127, 128, (3, 700)).astype("int8")
+    rows[1], rows[2, 699], rows[3, 5] = np.abs(rows[1]), np.nan, np.inf
+    scale = np.abs(draw(3))
+    attrs = {"num_hidden": 3, "no_bias": True}
+    assert difference("_contrib_dynamic_quantized_fully_connected", [rows, weight, scale], **attrs) < 2e-6
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 3, 0, 1]])
+def test_rows_are_taken_in_the_memory_of_their_data(order: list[int]) -> None:
+    values = draw(4, 300)
+    x, places = mx.sym.var("x"), mx.sym.var("places")
+    graph = mx.function([x, places], mx.sym.take(x * 2, places))
+    taken = graph(mx.nd.array(values, ctx=mx.gpu(0)), mx.nd.array(order, ctx=mx.gpu(0)))
+    np.testing.assert_array_equal(taken.asnumpy(), values[order] * 2)

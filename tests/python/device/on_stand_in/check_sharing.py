@@ -293,3 +293,27 @@ def test_results_do_not_reuse_shared_memory() -> None:
     for step in range(3):
         net(x * step)
     np.testing.assert_array_equal(shared.asnumpy(), values)
+
+
+@pytest.mark.parametrize(("pools", "function"), [("1", "cuMemAllocAsync"), ("0", "cuMemAlloc_v2")])
+def test_memory_comes_from_the_pool_that_other_libraries_use_where_there_is_one(pools: str, function: str) -> None:
+    code = f"""if True:
+        import hybridnet as mx, stand_in
+        gpu = mx.gpu(0)
+        mx.nd.ones((4,), ctx=gpu).wait_to_read()
+        stand_in.fail("{function}:1:2,{function}:2:2")
+        try:
+            mx.nd.ones((1 << 20,), ctx=gpu).wait_to_read()
+        except mx.errors.OutOfMemoryError:
+            print("refused", end=" ")
+        stand_in.fail("")
+        large = mx.nd.ones((1 << 20,), ctx=gpu)
+        print(large.sum().asscalar(), end=" ")
+        del large
+        mx.nd.waitall()
+        free = mx.context.gpu_memory_info(0)[0]
+        gpu.empty_cache()
+        print(mx.context.gpu_memory_info(0)[0] - free >= 4 << 20, stand_in.reports())
+    """
+    done = stand_in.run(code, HNSTANDIN_POOLS=pools)
+    assert done.stdout == "refused 1.048576e+06 True []\n", done.stdout + done.stderr

@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "ops"))
 
 import hybridnet as mx
 import stand_in
+from hybridnet import _core
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +21,19 @@ def clean_driver() -> Iterator[None]:
     yield
     mx.nd.waitall()
     assert stand_in.reports() == []
+
+
+@pytest.fixture
+def by_library() -> Iterator[None]:
+    """All products and convolutions of floats go to a library, however small they are."""
+    before = _core.set_least_library_steps(0)
+    yield
+    _core.set_least_library_steps(before)
+
+
+@pytest.fixture(params=[0, 1, 2])
+def order(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Orders in which streams run."""
+    stand_in.seed(request.param)
+    yield
+    stand_in.seed(0)

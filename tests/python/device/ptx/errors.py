@@ -25,3 +25,6 @@ class CompileError(Exception):
         super().__init__(f"{compiler}:\n{log}")
         self.compiler = compiler
         self.log = log
+
+    def __reduce__(self) -> tuple[type[CompileError], tuple[str, str]]:  # a pool of processes hands it on
+        return CompileError, (self.compiler, self.log)

@@ -14,7 +14,7 @@ from .products import _fully_connected
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _activated(x, attrs):
+def activated(x, attrs):
     alpha, beta = value(attrs, "act_alpha", 0.0), value(attrs, "act_beta", 0.0)
     sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
     return {
@@ -35,13 +35,13 @@ def _activated(x, attrs):
 def _fused_convolution(inputs, attrs):
     addend = value(attrs, "with_addend", False)
     (product,) = _convolution(inputs[:-1] if addend else inputs, attrs)
-    return [_activated(product + inputs[-1] if addend else product, attrs)]
+    return [activated(product + inputs[-1] if addend else product, attrs)]
 
 
 def _fused_fully_connected(inputs, attrs):
     addend = value(attrs, "with_addend", False)
     (product,) = _fully_connected(inputs[:-1] if addend else inputs, attrs)
-    return [_activated(product + inputs[-1] if addend else product, attrs)]
+    return [activated(product + inputs[-1] if addend else product, attrs)]
 
 
 def _convolution_of_data(inputs, attrs):

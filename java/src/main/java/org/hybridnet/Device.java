@@ -72,6 +72,18 @@ public record Device(boolean isGpu, int id) {
     return new Memory(bytes[0], bytes[1]);
   }
 
+  /**
+   * Sets whether a library's float32 products on GPUs may round their factors to TF32 (11 significant bits). A setting
+   * of the process, off at first. Waits for earlier calls, which keep theirs.
+   *
+   * @param allow whether they may
+   * @return the setting before
+   * @throws HybridNetError the error of an earlier call that failed
+   */
+  public static boolean allowTf32(boolean allow) {
+    return Native.allowTf32(allow);
+  }
+
   int type() {
     return isGpu ? GPU : CPU;
   }

@@ -71,6 +71,8 @@ final class Native {
 
   static native long[] gpuMemory(int device);
 
+  static native boolean allowTf32(boolean allow);
+
   static native boolean setNumpyShapes(boolean on);
 
   static native boolean hasNumpyShapes();

@@ -18,6 +18,12 @@ class DeviceTest {
   }
 
   @Test
+  void tf32IsOffUntilItIsAllowed() {
+    assertEquals(false, Device.allowTf32(true));
+    assertEquals(true, Device.allowTf32(false));
+  }
+
+  @Test
   void aDeviceIsNamedAsInAttributes() {
     assertEquals("cpu(0)", Device.cpu().toString());
     assertEquals("gpu(1)", Device.gpu(1).toString());
