@@ -6,7 +6,7 @@ import dataclasses
 
 __all__ = ["CASES", "SIDES", "Case", "Peer"]
 
-SIDES = ("hybridnet", "torch", "jax", "onnxruntime")  # the first is ours; sides/NAME_side.py
+SIDES = ("hybridnet", "torch", "jax", "onnxruntime", "openvino")  # the first is ours; sides/NAME_side.py
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Peer:
 class Case:
     """One row: the time of the best of HybridNet's modes relative to the best peer, and its goal.
 
-    modes: the variants of HybridNet's side; the fastest one counts. limit: the maximum time in seconds.
+    modes: the variants of HybridNet's side; the fastest one counts. limit: the maximum time in seconds. isas: the
+    instruction sets, by name, with which the row is measured; all of them if empty.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     peers: tuple[Peer, ...]
     modes: tuple[str, ...] = ("hybridized",)
     limit: float | None = None
+    isas: tuple[str, ...] = ()
 
 
 EAGER = Peer("torch", "eager", "PyTorch")
@@ -55,9 +57,12 @@ FUSED = Peer("torch", "fused", "PyTorch nn.LSTM")
 JIT = Peer("jax", "jit", "jax.jit")
 SCAN = Peer("jax", "jit", "jax.lax.scan")
 ONNX = Peer("onnxruntime", "session", "ONNX Runtime")
+OPENVINO = Peer("openvino", "compiled", "OpenVINO")
 
 BOTH = ("imperative", "hybridized")
 DISPATCH, CONV_TRAINING, CONV_INFERENCE, RECURRENT, TRANSFORMER = 0.3, 0.6, 0.8, 0.9, 0.85
+HALVES, BYTES = 0.9, 1.0
+BFLOAT16 = ("avx512_bf16", "amx")  # the instruction sets with products of bfloat16
 
 
 def copy_of(arrays: int) -> Peer:
@@ -77,14 +82,32 @@ CASES = (
     Case("resnet18_train", "ResNet-18 training step, batch 8", CONV_TRAINING, (CHANNELS_LAST, COMPILED_LAST)),
     Case(
         "resnet50_infer_1", "ResNet-50 inference, batch 1", CONV_INFERENCE,
-        (ONNX, CHANNELS_LAST, COMPILED_LAST, FROZEN, JIT),
+        (ONNX, OPENVINO, CHANNELS_LAST, COMPILED_LAST, FROZEN, JIT),
     ),
-    Case("resnet50_infer_16", "ResNet-50 inference, batch 16", CONV_INFERENCE, (ONNX, CHANNELS_LAST, FROZEN)),
+    Case("resnet50_infer_16", "ResNet-50 inference, batch 16", CONV_INFERENCE, (ONNX, OPENVINO, CHANNELS_LAST, FROZEN)),
     Case(
         "mobilenet_infer_1", "MobileNet inference, batch 1", CONV_INFERENCE,
-        (ONNX, CHANNELS_LAST, COMPILED_LAST, FROZEN),
+        (ONNX, OPENVINO, CHANNELS_LAST, COMPILED_LAST, FROZEN),
     ),
-    Case("bert_infer", "BERT-base inference, 1x128 tokens", TRANSFORMER, (ONNX, EAGER, COMPILED, FROZEN, JIT), BOTH),
+    Case(
+        "bert_infer", "BERT-base inference, 1x128 tokens", TRANSFORMER,
+        (ONNX, OPENVINO, EAGER, COMPILED, FROZEN, JIT), BOTH,
+    ),
+    Case(
+        "resnet50_bfloat16", "ResNet-50 inference, batch 1, bfloat16", HALVES, (OPENVINO, CHANNELS_LAST, FROZEN),
+        isas=BFLOAT16,
+    ),
+    Case(
+        "mobilenet_bfloat16", "MobileNet inference, batch 1, bfloat16", HALVES, (OPENVINO, CHANNELS_LAST, FROZEN),
+        isas=BFLOAT16,
+    ),
+    Case(
+        "bert_bfloat16", "BERT-base inference, 1x128 tokens, bfloat16", HALVES, (OPENVINO, EAGER, FROZEN),
+        isas=BFLOAT16,
+    ),
+    Case("resnet50_int8", "ResNet-50 inference, batch 1, int8", BYTES, (ONNX, OPENVINO)),
+    Case("mobilenet_int8", "MobileNet inference, batch 1, int8", BYTES, (ONNX, OPENVINO)),
+    Case("bert_int8", "BERT-base inference, 1x128 tokens, data rounded to int8 in each run", BYTES, (ONNX, OPENVINO)),
     Case(
         "transformer_train", "2-layer transformer training step, 8x128x256, no dropout", TRANSFORMER,
         (EAGER, COMPILED, JIT), BOTH,
@@ -101,7 +124,7 @@ CASES = (
         "lstm_foreach_train", "LSTM 2x256 by foreach over cells, batch 32, length 35, forward and backward", RECURRENT,
         (SCAN, COMPILED_CELLS, CELLS, FUSED)
     ),
-    Case("lstm_fused", "gluon.rnn.LSTM 2x256, batch 32, length 35, forward", RECURRENT, (ONNX, FUSED), BOTH),
+    Case("lstm_fused", "gluon.rnn.LSTM 2x256, batch 32, length 35, forward", RECURRENT, (ONNX, OPENVINO, FUSED), BOTH),
     Case(
         "lstm_fused_train", "gluon.rnn.LSTM 2x256, batch 32, length 35, forward and backward", RECURRENT,
         (FUSED,), BOTH,

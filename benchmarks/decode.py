@@ -1,4 +1,4 @@
-"""Greedy decoding and beam search with GPT-2-small beside ONNX Runtime and CTranslate2: milliseconds per word.
+"""Greedy decoding and beam search with GPT-2-small beside ONNX Runtime, CTranslate2, OpenVINO: milliseconds a word.
 
     python benchmarks/decode.py [--only PART,PART] [--rounds 5]
 
@@ -24,7 +24,7 @@ import numpy as np  # noqa: E402
 from decode_net import CASES, TOKENS  # noqa: E402
 from run import Side  # noqa: E402
 
-SIDES = {"hybridnet loop": "", "hybridnet step": "step ", "onnxruntime": "", "ctranslate2": ""}
+SIDES = {"hybridnet loop": "", "hybridnet step": "step ", "onnxruntime": "", "ctranslate2": "", "openvino": ""}
 
 
 def shares(case: str, names: list[str], folder: str) -> list[str]:

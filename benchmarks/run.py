@@ -64,7 +64,7 @@ ISA_CAPS = {
 } | {"best": {}}
 # Sides that a cap does not limit: ONNX Runtime has none, and JAX's does not affect the library of its products (with
 # AVX2 one core multiplies 1024 x 1024 at 258 GFLOP/s, the same as without a cap, although the limit of AVX2 is 142).
-UNCAPPED = ("onnxruntime", "jax")
+UNCAPPED = ("onnxruntime", "jax", "openvino")
 
 
 class Side:
@@ -204,10 +204,18 @@ def row(case: Case, programs: list[Program], measured: str) -> str:
     return f"| {' | '.join(cells)} | {'; '.join(shown)} | {measured} |"
 
 
-def chosen(only: str) -> list[Case]:
-    """The cases with one of these words in their name; commas separate: "lenet,infer" is LeNet and all inference."""
+def chosen(only: str, isa: str = "") -> list[Case]:
+    """The cases with one of these words in their name; commas separate: "lenet,infer" is LeNet and all inference.
+
+    isa: the instruction sets in use; cases that need others are left out.
+    """
     parts = only.split(",")
-    return [case for case in CASES if any(f"_{part}" in f"_{case.name}" for part in parts if part or not only)]
+    return [
+        case
+        for case in CASES
+        if any(f"_{part}" in f"_{case.name}" for part in parts if part or not only)
+        and (not isa or not case.isas or isa in case.isas)
+    ]
 
 
 def compare_builds(other: Path, only: str, rounds: int, env: dict[str, str]) -> None:
@@ -249,7 +257,7 @@ def run(isa: str, only: str, rounds: int, write: bool) -> None:
     versions = peer_versions()
     print(f"{machine()}: {used}\n{versions}\n\n| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
     measured, order = stamp(), tuple(case.what for case in CASES)
-    for case in chosen(only):
+    for case in chosen(only, used.split()[0]):
         programs, remark = take_turns(programs_of(case, sides, capped), rounds)
         line = row(case, programs, f"{measured} {remark}".strip())
         print(line, flush=True)

@@ -92,7 +92,7 @@ def instruction_sets(env: dict[str, str]) -> str:
 
 def peer_versions() -> str:
     """The versions of all installed peers, even if they take no part, so that partial runs have the same versions."""
-    peers = [name for name in ("torch", "jax", "onnxruntime") if importlib.util.find_spec(name) is not None]
+    peers = [name for name in ("torch", "jax", "onnxruntime", "openvino") if importlib.util.find_spec(name) is not None]
     versions = [f"{name} {importlib.metadata.version(name)}" for name in peers]
     return ", ".join([f"Python {platform.python_version()}", *versions])
 

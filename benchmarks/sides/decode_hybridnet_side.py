@@ -110,14 +110,13 @@ class Beams(HybridBlock):
 
 
 class Loop(HybridBlock):
-    """The words that follow a prompt, all of them in one call."""
+    """(words, caches) -> (the words that follow, caches), all words in one call."""
 
-    def __init__(self, decoder: Decoder, rows: int) -> None:
+    def __init__(self, decoder: Decoder) -> None:
         super().__init__()
-        self.decoder, self.rows = decoder, rows
+        self.decoder = decoder
 
-    def forward(self, words: Any) -> Any:
-        caches = [nd.zeros((words.shape[0], HEADS, self.rows, SIZE)) for _ in range(2 * LAYERS)]
+    def forward(self, words: Any, *caches: Any) -> Any:
         first, *caches = self.decoder(words, nd.zeros((1,), dtype="int64"), *caches)
 
         def body(position: Any, word: Any, *caches: Any) -> Any:
@@ -126,19 +125,19 @@ class Loop(HybridBlock):
 
         start = (nd.full((1,), PROMPT, dtype="int64"), first, *caches)
         end = PROMPT + TOKENS - 1
-        rest, _ = mx.contrib.while_loop(lambda position, *_: position < end, body, start, TOKENS - 1)
-        return nd.concat(first, rest.squeeze(axis=2).transpose(), dim=1)
+        rest, last = mx.contrib.while_loop(lambda position, *_: position < end, body, start, TOKENS - 1)
+        return (nd.concat(first, rest.squeeze(axis=2).transpose(), dim=1), *last[2:])
 
 
 class BeamLoop(HybridBlock):
-    """Words and parents, (TOKENS, BEAMS), of the beams that follow a prompt."""
+    """(words, chances, caches) -> (words, parents, caches): words and parents of the beams that follow a prompt, both
+    (TOKENS, BEAMS)."""
 
-    def __init__(self, beams: Beams, rows: int) -> None:
+    def __init__(self, beams: Beams) -> None:
         super().__init__()
-        self.beams, self.rows = beams, rows
+        self.beams = beams
 
-    def forward(self, words: Any, chances: Any) -> Any:
-        caches = [nd.zeros((BEAMS, HEADS, self.rows, SIZE)) for _ in range(2 * LAYERS)]
+    def forward(self, words: Any, chances: Any, *caches: Any) -> Any:
         first, chances, origin, *caches = self.beams(words, nd.zeros((1,), dtype="int64"), chances, *caches)
 
         def body(position: Any, word: Any, chances: Any, *caches: Any) -> Any:
@@ -147,8 +146,9 @@ class BeamLoop(HybridBlock):
 
         start = (nd.full((1,), PROMPT, dtype="int64"), first, chances, *caches)
         end = PROMPT + TOKENS - 1
-        (words, parents), _ = mx.contrib.while_loop(lambda position, *_: position < end, body, start, TOKENS - 1)
-        return nd.concat(first.transpose(), words, dim=0), nd.concat(origin.expand_dims(0), parents, dim=0)
+        (words, parents), last = mx.contrib.while_loop(lambda position, *_: position < end, body, start, TOKENS - 1)
+        origins = nd.concat(origin.expand_dims(0), parents, dim=0)
+        return (nd.concat(first.transpose(), words, dim=0), origins, *last[3:])
 
 
 def scores() -> Scores:
@@ -200,6 +200,10 @@ def scores_of(dtype: str) -> Any:
     return MADE[dtype]
 
 
+def empty_caches(batch: int, rows: int) -> list[Any]:
+    return [nd.zeros((batch, HEADS, rows, SIZE)) for _ in range(2 * LAYERS)]
+
+
 def first_chances() -> Any:
     """All beams begin with the same words: the first one alone counts."""
     return nd.array([0.0] + [NEVER] * (BEAMS - 1))
@@ -207,13 +211,15 @@ def first_chances() -> Any:
 
 def loop(name: str) -> Step:
     dtype, batch, rows = parts(name)
-    block = Loop(Decoder(scores_of(dtype)), rows)
-    block.hybridize(**options(dtype))
+    block = Loop(Decoder(scores_of(dtype)))
+    block.hybridize(**options(dtype), donate=["caches"])
     words = nd.array(prompt(batch), dtype="int64")
+    caches = empty_caches(batch, rows)
 
     def step(repeat: int) -> None:
+        nonlocal caches
         for _ in range(repeat):
-            chosen = block(words)
+            chosen, *caches = block(words, *caches)
             chosen.wait_to_read()
         keep_words("hybridnet loop", name, chosen.asnumpy())
 
@@ -225,10 +231,11 @@ def steps(name: str) -> Step:
     net = Decoder(scores_of(dtype))
     net.hybridize(**options(dtype), donate=["caches"])
     start = nd.array(prompt(batch), dtype="int64")
+    caches = empty_caches(batch, rows)
 
     def step(repeat: int) -> None:
+        nonlocal caches
         for _ in range(repeat):
-            caches = [nd.zeros((batch, HEADS, rows, SIZE)) for _ in range(2 * LAYERS)]
             word, *caches = net(start, nd.zeros((1,), dtype="int64"), *caches)
             chosen = [word]
             for i in range(TOKENS - 1):
@@ -242,13 +249,15 @@ def steps(name: str) -> Step:
 
 def beam_loop(name: str) -> Step:
     dtype, beams, rows = parts(name)
-    block = BeamLoop(Beams(scores_of(dtype)), rows)
-    block.hybridize(**options(dtype))
+    block = BeamLoop(Beams(scores_of(dtype)))
+    block.hybridize(**options(dtype), donate=["caches"])
     words = nd.array(prompt(1).repeat(beams, 0), dtype="int64")
+    caches = empty_caches(beams, rows)
 
     def step(repeat: int) -> None:
+        nonlocal caches
         for _ in range(repeat):
-            chosen, parents = block(words, first_chances())
+            chosen, parents, *caches = block(words, first_chances(), *caches)
             parents.wait_to_read()
         found = best_beam(chosen.asnumpy().astype("int64"), parents.asnumpy().astype("int64"))
         keep_words("hybridnet loop", name, found)
@@ -261,10 +270,11 @@ def beam_steps(name: str) -> Step:
     net = Beams(scores_of(dtype))
     net.hybridize(**options(dtype), donate=["caches"])
     start = nd.array(prompt(1).repeat(beams, 0), dtype="int64")
+    caches = empty_caches(beams, rows)
 
     def step(repeat: int) -> None:
+        nonlocal caches
         for _ in range(repeat):
-            caches = [nd.zeros((beams, HEADS, rows, SIZE)) for _ in range(2 * LAYERS)]
             word, chances, parents, *caches = net(start, nd.zeros((1,), dtype="int64"), first_chances(), *caches)
             words, origins = [word], [parents]
             for i in range(TOKENS - 1):

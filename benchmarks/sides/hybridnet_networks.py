@@ -8,6 +8,7 @@ from typing import Any
 import hybridnet as mx
 import numpy as np
 from hybridnet import autograd, gluon
+from hybridnet.contrib import quantization
 from hybridnet.gluon import nn, rnn
 from hybridnet.gluon.model_zoo import vision
 from serve import Step
@@ -90,10 +91,10 @@ def transformer(dropout: float) -> nn.HybridSequential:
     return net
 
 
-def ready(net: gluon.HybridBlock, hybrid: bool) -> None:
+def ready(net: gluon.HybridBlock, hybrid: bool, precision: str = "float32") -> None:
     net.initialize(mx.init.Xavier())
     if hybrid:
-        net.hybridize(static_alloc=True, static_shape=True)
+        net.hybridize(static_alloc=True, static_shape=True, precision=precision)
 
 
 def train(net: gluon.HybridBlock, hybrid: bool, data: mx.nd.NDArray, label: mx.nd.NDArray) -> Step:
@@ -114,9 +115,24 @@ def train(net: gluon.HybridBlock, hybrid: bool, data: mx.nd.NDArray, label: mx.n
     return step
 
 
-def infer(net: gluon.HybridBlock, hybrid: bool, *inputs: mx.nd.NDArray) -> Step:
-    ready(net, hybrid)
+def infer(net: gluon.HybridBlock, hybrid: bool, *inputs: mx.nd.NDArray, precision: str = "float32") -> Step:
+    ready(net, hybrid, precision)
+    return predictions(net, *inputs)
 
+
+def infer_bytes(net: gluon.HybridBlock, data: mx.nd.NDArray) -> Step:
+    """Images: bytes in ranges that are measured here. Words: bytes in ranges that are found anew in each run."""
+    net.initialize(mx.init.Xavier())
+    if data.ndim == 4:
+        batches = gluon.data.DataLoader(gluon.data.ArrayDataset(array(4, *data.shape[1:])), batch_size=1)
+        quantized = quantization.quantize_net(net, calib_data=batches, calib_mode="naive")
+    else:
+        quantized = quantization.quantize_net(net, data_shapes=[data.shape], mode="dynamic")
+    quantized.hybridize(static_alloc=True, static_shape=True)
+    return predictions(quantized, data)
+
+
+def predictions(net: gluon.HybridBlock, *inputs: mx.nd.NDArray) -> Step:
     def step(repeat: int) -> None:
         for _ in range(repeat):
             net(*inputs).wait_to_read()
@@ -129,6 +145,12 @@ INFERENCE: dict[str, tuple[Callable[[], gluon.HybridBlock], Callable[[], mx.nd.N
     "resnet50_infer_16": (vision.resnet50_v1, lambda: array(16, 3, 224, 224)),
     "mobilenet_infer_1": (vision.mobilenet1_0, lambda: array(1, 3, 224, 224)),
     "bert_infer": (Bert, lambda: integers(VOCABULARY, 1, LENGTH)),
+    "resnet50_bfloat16": (vision.resnet50_v1, lambda: array(1, 3, 224, 224)),
+    "mobilenet_bfloat16": (vision.mobilenet1_0, lambda: array(1, 3, 224, 224)),
+    "bert_bfloat16": (Bert, lambda: integers(VOCABULARY, 1, LENGTH)),
+    "resnet50_int8": (vision.resnet50_v1, lambda: array(1, 3, 224, 224)),
+    "mobilenet_int8": (vision.mobilenet1_0, lambda: array(1, 3, 224, 224)),
+    "bert_int8": (Bert, lambda: integers(VOCABULARY, 1, LENGTH)),
 }
 TRAINING: dict[str, Callable[[], tuple[gluon.HybridBlock, mx.nd.NDArray, mx.nd.NDArray]]] = {
     "mlp_train": lambda: (mlp(), array(128, 784), integers(10, 128)),
@@ -148,7 +170,9 @@ def train_case(name: str, hybrid: bool) -> Step:
 
 def infer_case(name: str, hybrid: bool) -> Step:
     make, inputs = INFERENCE[name]
-    return infer(make(), hybrid, inputs())
+    if name.endswith("int8"):
+        return infer_bytes(make(), inputs())
+    return infer(make(), hybrid, inputs(), precision="bfloat16" if name.endswith("bfloat16") else "float32")
 
 
 def modes(name: str) -> dict[str, Callable[[], Step]]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
+from exported import exported
 from onnx import TensorProto, helper
 from serve import Step, serve
 
 RNG = np.random.default_rng(0)
-HERE = Path(__file__).resolve().parent
 
 
 def repeated(model: Any, **inputs: np.ndarray) -> Step:
@@ -35,11 +31,8 @@ def repeated(model: Any, **inputs: np.ndarray) -> Step:
     return step
 
 
-def exported(network: str, data: np.ndarray) -> Step:
-    """Exports in a separate process, so that this one never loads PyTorch."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/{network}.onnx"
-        subprocess.run([sys.executable, str(HERE / "export_onnx.py"), network, path], check=True, stdout=sys.stderr)
+def network(name: str, data: np.ndarray, quantized: str = "float32") -> Step:
+    with exported(name, quantized) as path:
         return repeated(path, data=data)
 
 
@@ -111,11 +104,14 @@ def cond_call() -> Step:
 
 
 CASES = {
-    "resnet50_infer_1/session": lambda: exported("resnet50", array(1, 3, 224, 224)),
-    "resnet50_infer_16/session": lambda: exported("resnet50", array(16, 3, 224, 224)),
-    "mobilenet_infer_1/session": lambda: exported("mobilenet", array(1, 3, 224, 224)),
-    "bert_infer/session": lambda: exported("bert", RNG.integers(0, 30522, (1, 128))),
-    "lstm_fused/session": lambda: exported("lstm", array(35, 32, 256)),
+    "resnet50_infer_1/session": lambda: network("resnet50", array(1, 3, 224, 224)),
+    "resnet50_infer_16/session": lambda: network("resnet50", array(16, 3, 224, 224)),
+    "mobilenet_infer_1/session": lambda: network("mobilenet", array(1, 3, 224, 224)),
+    "bert_infer/session": lambda: network("bert", RNG.integers(0, 30522, (1, 128))),
+    "lstm_fused/session": lambda: network("lstm", array(35, 32, 256)),
+    "resnet50_int8/session": lambda: network("resnet50", array(1, 3, 224, 224), "static"),
+    "mobilenet_int8/session": lambda: network("mobilenet", array(1, 3, 224, 224), "static"),
+    "bert_int8/session": lambda: network("bert", RNG.integers(0, 30522, (1, 128)), "dynamic"),
     "while_1000/session": while_1000,
     "cond_call/session": cond_call,
 }

@@ -208,11 +208,18 @@ def frozen(net: nn.Module, data: torch.Tensor) -> Step:
     return step
 
 
+def halved(make: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
+    return lambda: make().bfloat16()
+
+
 INFERENCE: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = {
     "resnet50_infer_1": (resnet50, lambda: array(1, 3, 224, 224)),
     "resnet50_infer_16": (resnet50, lambda: array(16, 3, 224, 224)),
     "mobilenet_infer_1": (mobilenet, lambda: array(1, 3, 224, 224)),
     "bert_infer": (Bert, lambda: integers(VOCABULARY, 1, LENGTH)),
+    "resnet50_bfloat16": (halved(resnet50), lambda: array(1, 3, 224, 224).bfloat16()),
+    "mobilenet_bfloat16": (halved(mobilenet), lambda: array(1, 3, 224, 224).bfloat16()),
+    "bert_bfloat16": (halved(Bert), lambda: integers(VOCABULARY, 1, LENGTH)),
 }
 TRAINING: dict[str, Callable[[], tuple[nn.Module, torch.Tensor, torch.Tensor]]] = {
     "mlp_train": lambda: (mlp(), array(128, 784), integers(10, 128)),
