@@ -519,6 +519,15 @@ std::vector<Rewrite> own_rows() {
        .after = {"push_behind_loop"},
        .what = "an output of a loop is not stacked if only its last rows are read",
        .why = "differentiation adds readers of all rows, and work behind the loop reads them"},
+      {.stages = {Stage::kLoopsJoint},
+       .name = "ordered_caches",
+       .pass = ordered_caches,
+       .tags = {"fast_run", "loop"},
+       .after = {"shared_keys", "share_loop_slots"},
+       .what =
+           "caches that a beam search brings into the order of its beams with `take` after each word stay where they "
+           "are: attention reads their rows through a small array, and they are put in order behind the loop",
+       .why = "attention is one operator by then"},
       {.stages = {Stage::kLoops},
        .name = "copied_rows",
        .pass = copied_rows,

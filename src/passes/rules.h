@@ -52,6 +52,7 @@ Replacement plain_amp_casts(Graph& graph, Node& node);
 bool rnn_cell(Graph& graph);
 bool merge_loops(Graph& graph);
 bool unchanged_carries(Graph& graph);
+bool ordered_caches(Graph& graph);
 bool share_loop_slots(Graph& graph);
 bool loops_of_rows_first(Graph& graph);
 bool split_loops(Graph& graph);

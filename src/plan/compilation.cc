@@ -151,7 +151,7 @@ PipelineScope scope_of(const CompileOptions& options, PassReport* report,
 // its products and softmax do, and so no cache is copied to the CPU.
 std::vector<std::string> left_out(Device device) {
   if (device.type != DeviceType::kGPU) return {};
-  return {"channels_last", "attention"};
+  return {"channels_last", "attention", "ordered_caches"};
 }
 
 // Each output has memory of its own, even if it is another output, a view of one or an input: the caller may write to

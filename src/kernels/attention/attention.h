@@ -38,9 +38,17 @@ struct AttentionMask {
   int64_t row = 0, column = 0;
 };
 
+// The entry of the batch in which each row of keys and values stands: row c of those of matrix i is row c of matrix
+// entries[i / per_entry * keys + c] * per_entry + i % per_entry. Entries out of range are the nearest one.
+struct AttentionOrder {
+  const int32_t* entries = nullptr;  // (entries of the batch, keys); null: each row stands in its own entry
+  int64_t per_entry = 1;             // matrices of an entry
+};
+
 struct AttentionShape {
   int64_t matrices = 0, queries = 0, keys = 0, size = 0, value_size = 0;
   AttentionRows q, k, v, out;
+  AttentionOrder order;  // few_queries_attention() alone reads it
   double scale = 1;
   bool causal = false;  // query i attends to keys 0 to i
   // Weights are kept with this probability and divided by it; the others become 0. The mask is the one that Dropout of

@@ -86,7 +86,7 @@ class FewQueries {
       const int64_t n = std::min(kBlock, end - key);
       score(matrix, query, key, n, scores);
       const T factor = weigh(n, scores, highest, total);
-      mix(v_ + s_.v.at(matrix) + key * s_.v.row, n, scores, factor, mixed);
+      mix_rows(matrix, key, n, scores, factor, mixed);
     }
   }
 
@@ -113,13 +113,33 @@ class FewQueries {
  private:
   using D = hn::ScalableTag<T>;
 
-  void score(int64_t matrix, int64_t query, int64_t key, int64_t n, T* scores) const {
-    const T* q = q_ + s_.q.at(matrix) + query * s_.q.row;
+  // Calls visit(matrix, first, count) for the rows [key, key + n) of a matrix's keys or values, in order: for each
+  // sequence of rows that stand in one entry of the batch, with the matrix in which they stand.
+  template <class Visit>
+  HWY_INLINE void for_rows(int64_t matrix, int64_t key, int64_t n, const Visit& visit) const {
+    if (!s_.order.entries) return visit(matrix, key, n);
+    const int64_t of_entry = s_.order.per_entry, last = s_.matrices / of_entry - 1, end = key + n;
+    const int32_t* const entries = s_.order.entries + matrix / of_entry * s_.keys;
+    for (int64_t first = key, next; first < end; first = next) {
+      for (next = first + 1; next < end && entries[next] == entries[first]; ++next) continue;
+      visit(std::clamp<int64_t>(entries[first], 0, last) * of_entry + matrix % of_entry, first, next - first);
+    }
+  }
+
+  void score_rows(int64_t matrix, const T* q, int64_t key, int64_t n, T* scores) const {
     const S* k = k_ + s_.k.at(matrix) + key * s_.k.row;
     const T scale = static_cast<T>(s_.scale);
     int64_t j = 0;
     for (; j + 4 <= n; j += 4) dot_rows<4>(q, k + j * s_.k.row, s_.k.row, s_.size, scale, scores + j);
     for (; j < n; ++j) dot_rows<1>(q, k + j * s_.k.row, s_.k.row, s_.size, scale, scores + j);
+  }
+
+  void score(int64_t matrix, int64_t query, int64_t key, int64_t n, T* scores) const {
+    const T* q = q_ + s_.q.at(matrix) + query * s_.q.row;
+    for_rows(matrix, key, n, [&](int64_t from, int64_t first, int64_t count) HWY_ATTR {
+      score_rows(from, q, first, count, scores + (first - key));
+    });
+    int64_t j = 0;
     const bool added = mask_.kind == AttentionMask::Kind::kAdded;
     if (!added && mask_.kind != AttentionMask::Kind::kKept) return;
     const int64_t first = mask_.offsets[static_cast<size_t>(matrix)] + query * mask_.row + key * mask_.column;
@@ -150,6 +170,13 @@ class FewQueries {
     const T factor = hn::GetLane(exp_to_one(d, hn::Set(d, before - least)));
     total = total * factor + hn::GetLane(hn::SumOfLanes(d, sum));
     return factor;
+  }
+
+  // The bits do not depend on the entries in which rows stand: the columns are summed row by row.
+  void mix_rows(int64_t matrix, int64_t key, int64_t n, const T* weights, T factor, T* mixed) const {
+    for_rows(matrix, key, n, [&](int64_t from, int64_t first, int64_t count) HWY_ATTR {
+      mix(v_ + s_.v.at(from) + first * s_.v.row, count, weights + (first - key), first == key ? factor : T(1), mixed);
+    });
   }
 
   void mix(const S* v, int64_t n, const T* weights, T factor, T* mixed) const {

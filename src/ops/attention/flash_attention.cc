@@ -166,7 +166,9 @@ void infer_side_by_side(const AttentionParams& p, InferContext& c) {
   infer_outputs(p, c, weights_of_separate(p, out, out), out);
 }
 
-void infer_forward(const AttentionParams& p, InferContext& c) {
+}  // namespace
+
+void infer_attention(const AttentionParams& p, InferContext& c) {
   for (int i = 0; i < p.data_inputs(); ++i) c.unify_dtypes({0, i}, {0});
   c.require_dtype(0, kFloating);
   const DType dtype = c.in_dtype(0);
@@ -178,6 +180,8 @@ void infer_forward(const AttentionParams& p, InferContext& c) {
   }
 }
 
+namespace {
+
 // ---- kernels
 // int32 lengths are converted to int64 in the workspace.
 class Operands {
@@ -185,9 +189,15 @@ class Operands {
   Operands(const AttentionParams& p, std::span<const TensorSpec> in) : geometry_(p, in) {
     if (p.mask_type == MaskType::kLengths && in[static_cast<size_t>(p.data_inputs())].dtype == DType::kInt32)
       lengths_ = in[static_cast<size_t>(p.data_inputs())].shape.size();
+    is_ordered_ = in.size() > static_cast<size_t>(p.num_inputs());
+    if (is_ordered_) per_entry_ = geometry_.shape.matrices / std::max<int64_t>(in[0].shape[0], 1);
   }
   int64_t workspace_bytes() const { return lengths_ * int64_t{sizeof(int64_t)}; }
-  const AttentionShape& shape() const { return geometry_.shape; }
+  AttentionShape shape(const KernelArgs& a) const {
+    AttentionShape shape = geometry_.shape;
+    if (is_ordered_) shape.order = {a.in.back().as<int32_t>(), std::max<int64_t>(per_entry_, 1)};
+    return shape;
+  }
   AttentionMask mask(const AttentionParams& p, const KernelArgs& a) const {
     if (p.mask_type == MaskType::kNone) return {};
     const TensorRef& given = a.in[static_cast<size_t>(p.data_inputs())];
@@ -208,7 +218,8 @@ class Operands {
 
  private:
   AttentionGeometry geometry_;
-  int64_t lengths_ = 0;
+  int64_t lengths_ = 0, per_entry_ = 1;
+  bool is_ordered_ = false;
 };
 
 template <typename T>
@@ -218,7 +229,7 @@ class ForwardKernel final : public Kernel {
   int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
   void run(const KernelArgs& a) override {
     const AttentionParams& p = p_;
-    AttentionShape shape = operands_.shape();
+    AttentionShape shape = operands_.shape(a);
     if (p.p > 0 && a.train) {
       shape.keep = 1 - p.p;
       shape.rng = a.rng;
@@ -234,13 +245,6 @@ class ForwardKernel final : public Kernel {
   AttentionParams p_;
   Operands operands_;
 };
-
-// True for the uses that read keys and values of bfloat16 in place: converting a whole cache for one query would take
-// longer than the attention.
-bool reads_bfloat16(const AttentionParams& p, const LinkContext& c) {
-  return c.in[0].dtype == DType::kBFloat16 && p.parts == 0 && p.p == 0 &&
-         kernels::has_few_queries<float>(AttentionGeometry(p, c.in).shape.queries);
-}
 
 // Converts queries, the added mask and the output through the workspace; these are small.
 class BFloat16Kernel final : public Kernel {
@@ -259,7 +263,7 @@ class BFloat16Kernel final : public Kernel {
     if (mask_size_ > 0) mask.data = widened(a, mask_, a.in[3].data, mask_size_);
     const float* const query = widened(a, query_, a.in[0].data, a.in[0].size());
     float* const out = at(a, out_);
-    kernels::few_queries_attention(operands_.shape(), query, a.in[1].as<bfloat16>(), a.in[2].as<bfloat16>(), mask, out,
+    kernels::few_queries_attention(operands_.shape(a), query, a.in[1].as<bfloat16>(), a.in[2].as<bfloat16>(), mask, out,
                                    a.out[1].as<float>());
     kernels::convert(DType::kFloat32, out, DType::kBFloat16, a.out[0].data, a.out[0].size());
   }
@@ -288,7 +292,7 @@ class BackwardKernel final : public Kernel {
   int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
   void run(const KernelArgs& a) override {
     const AttentionParams& p = p_;
-    AttentionShape shape = operands_.shape();
+    AttentionShape shape = operands_.shape(a);
     size_t next = static_cast<size_t>(p.num_inputs());
     if (p.p > 0) {
       shape.keep = 1 - p.p;
@@ -311,10 +315,27 @@ Ref<Kernel> link(const P& p, const LinkContext& c) {
   return make_float_kernel<K>(c.in[0].dtype, p, c);
 }
 
-Ref<Kernel> link_forward(const AttentionParams& p, const LinkContext& c) {
-  if (reads_bfloat16(p, c)) return Ref<Kernel>(new BFloat16Kernel(p, c));
+}  // namespace
+
+Ref<Kernel> link_attention(const AttentionParams& p, const LinkContext& c) {
+  if (attends_in_bfloat16(p, c)) return Ref<Kernel>(new BFloat16Kernel(p, c));
   return make_float_kernel<ForwardKernel>(c.in[0].dtype, p, c);
 }
+
+bool reads_order(const AttentionParams& p, const LinkContext& c) {
+  const int64_t queries = AttentionGeometry(p, c.in).shape.queries;
+  return c.in[0].dtype == DType::kFloat64 ? kernels::has_few_queries<double>(queries)
+                                          : kernels::has_few_queries<float>(queries);
+}
+
+// True for the uses that read keys and values of bfloat16 in place: converting a whole cache for one query would take
+// longer than the attention.
+bool attends_in_bfloat16(const AttentionParams& p, const LinkContext& c) {
+  return c.in[0].dtype == DType::kBFloat16 && p.parts == 0 && p.p == 0 &&
+         kernels::has_few_queries<float>(AttentionGeometry(p, c.in).shape.queries);
+}
+
+namespace {
 
 // ---- gradient
 // The gradient of shared keys or values is the sum over the heads that share them. grad: of the repeated array.
@@ -331,9 +352,9 @@ Value summed_over_sharing(const Value& grad, int64_t shared, const Shape& shape)
 
 Values gradient_of_own_keys(const AttentionParams& p, const GradientContext& g, const Values& inputs);
 
-Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
-  Values inputs;
-  for (int i = 0; i < p.num_inputs(); ++i) inputs.push_back(g.input(i));
+}  // namespace
+
+Values attention_gradient(const AttentionParams& p, const GradientContext& g, Values inputs) {
   if (p.shared == 1) return gradient_of_own_keys(p, g, inputs);
   AttentionParams own = p;
   own.shared = 1;
@@ -344,6 +365,8 @@ Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
     grads[static_cast<size_t>(i)] = summed_over_sharing(grads[static_cast<size_t>(i)], p.shared, g.input_spec(i).shape);
   return grads;
 }
+
+namespace {
 
 // inputs: those of the attention, each matrix of queries with keys and values of its own.
 Values gradient_of_own_keys(const AttentionParams& p, const GradientContext& g, const Values& inputs) {
@@ -391,11 +414,15 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .output("log_sums",
               "(batch..., length of queries): logarithm of the sum of e^scores; infinity if there is no key")
       .visible_outputs(1)
-      .infer([](const P& p, InferContext& c) { infer_forward(p, c); })
-      .link([](const P& p, const LinkContext& c) { return link_forward(p, c); })
-      .halves_through_float_when([](const P& p, const LinkContext& c) { return !reads_bfloat16(p, c); })
+      .infer([](const P& p, InferContext& c) { infer_attention(p, c); })
+      .link([](const P& p, const LinkContext& c) { return link_attention(p, c); })
+      .halves_through_float_when([](const P& p, const LinkContext& c) { return !attends_in_bfloat16(p, c); })
       .heavy()
-      .gradient([](const P& p, const GradientContext& g) { return attention_gradient(p, g); })
+      .gradient([](const P& p, const GradientContext& g) {
+        Values inputs;
+        for (int i = 0; i < p.num_inputs(); ++i) inputs.push_back(g.input(i));
+        return attention_gradient(p, g, std::move(inputs));
+      })
       .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); })
       .flops([](const P& p, auto in, auto) {  // two products and a softmax; masked weights count
         const kernels::AttentionShape s = AttentionGeometry(p, in).shape;

@@ -46,6 +46,16 @@ struct AttentionGeometry {
   int64_t mask_row = 0, mask_column = 0;
 };
 
+// Operators whose first inputs are those of fused attention share these. One more input is the order of keys and
+// values, (entries of the batch, keys): the entry in which each row stands (kernels::AttentionOrder). link_attention()
+// reads it in place only where reads_order() is true.
+void infer_attention(const AttentionParams& p, InferContext& c);
+Ref<Kernel> link_attention(const AttentionParams& p, const LinkContext& c);
+bool reads_order(const AttentionParams& p, const LinkContext& c);
+bool attends_in_bfloat16(const AttentionParams& p, const LinkContext& c);
+// The gradients of the inputs, with `inputs` in the place of the node's own.
+Values attention_gradient(const AttentionParams& p, const GradientContext& g, Values inputs);
+
 // The gradient rule of _backward_flash_attention. Its inputs are the inputs of forward, with dropout the key of its
 // random numbers, then output, log_sums and output_grad.
 Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g);

@@ -503,6 +503,33 @@ Graph rows_of_loop(const char* begin) {
       .graph();
 }
 
+// Caches of keys and values that are written, attended to, and reordered in each iteration; the values that attention
+// reads are those of the cache, or of the cache before it was written.
+Graph loop_over_words(const char* values) {
+  const TensorSpec cache = float32({3, 2, 6, 4});
+  FileGraph graph = FileGraph()
+                        .input("x", float32({5, 3, 2, 1, 4}))
+                        .input("k", cache)
+                        .input("v", cache)
+                        .input("parents", float32({3}))
+                        .node("_zeros", "first", {}, {{"shape", "(1,)"}, {"dtype", "int64"}});
+  const FileGraph body = FileGraph()
+                             .input("d")
+                             .input("key")
+                             .input("value")
+                             .input("rows")
+                             .input("p")
+                             .node("_contrib_index_copy", "keys", {"key", "rows", "d"}, {{"axis", "2"}})
+                             .node("_contrib_index_copy", "values", {"value", "rows", "d"}, {{"axis", "2"}})
+                             .node("_contrib_flash_attention", "mixed", {"d", "keys", values})
+                             .node("take", "next_keys", {"keys", "p"}, {{"axis", "0"}})
+                             .node("take", "next_values", {"values", "p"}, {{"axis", "0"}})
+                             .outputs({"mixed", "next_keys", "next_values"});
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"k", "key"}, {"v", "value"}}, {{"first", "rows"}, {"parents", "p"}}, 1,
+              body);
+  return graph.outputs({"loop.0", "loop.1", "loop.2"}).graph();
+}
+
 Graph loop_over_rows(int64_t rows) {
   FileGraph graph = FileGraph().input("x", float32({rows, 2, 4})).input("h", kState);
   const FileGraph body = FileGraph().input("d").input("s").node("elemwise_add", "n", {"d", "s"}).outputs({"n", "n"});
@@ -897,6 +924,7 @@ const std::map<std::string, RuleExample>& rule_examples() {
           return loop(plain_step(), 1, {"loop.0", "loop.1"});
         }}},
       {"keep_last_rows", {[] { return rows_of_loop("-1"); }, [] { return rows_of_loop("0"); }}},
+      {"ordered_caches", {[] { return loop_over_words("values"); }, [] { return loop_over_words("value"); }}},
       {"cond_hoist_common", {[] { return branches(true); }, [] { return branches(false); }}},
       {"cond_sink", {[] { return work_for_branches(true); }, [] { return work_for_branches(false); }}},
       {"fold_constants",

@@ -113,6 +113,21 @@ def _flash_attention(inputs, attrs):
     return [out.astype(dtype), sums.astype("float64" if dtype == np.float64 else "float32")]
 
 
+def _ordered_rows(inputs, attrs):
+    data, order = inputs
+    axis = value(attrs, "axis") % data.ndim
+    entries = np.clip(order, 0, max(len(data) - 1, 0))
+    entries = entries.reshape([size if i in (0, axis) else 1 for i, size in enumerate(data.shape)])
+    return [np.take_along_axis(data, np.broadcast_to(entries, data.shape), axis=0)]
+
+
+def _ordered_attention(inputs, attrs):
+    query, key, values, *mask, order = inputs
+    axis = {"axis": "-3" if value(attrs, "heads_inside", False) else "-2"}
+    key, values = (_ordered_rows([x, order], axis)[0] for x in (key, values))
+    return _flash_attention([query, key, values, *mask], attrs)
+
+
 def _backward_flash_attention(inputs, attrs):
     """Gradients by the formulas of algorithm 4 of FlashAttention, for any output and log_sums."""
     query, key, values, out, sums, dy = (np.asarray(x, "float64") for x in inputs)
@@ -139,6 +154,8 @@ REFERENCES = {
     "_attention_mix": _general_mix,
     "_contrib_flash_attention": _flash_attention,
     "_flash_attention": _flash_attention,
+    "_ordered_attention": _ordered_attention,
+    "_ordered_rows": _ordered_rows,
     "_backward_flash_attention": _backward_flash_attention,
     "khatri_rao": _khatri_rao,
 }
