@@ -89,7 +89,7 @@ struct BlockProduct {
   const T* start;  // the addend, with the layout of out, or null
   T* out;
   int64_t out_stride;
-  bool fetches;  // prefetch the next weights
+  bool fetches, streams;  // prefetch the next weights: those of the next part, or of the next pass
 };
 
 // The operations at the end of a product.
@@ -143,13 +143,17 @@ template <class D, typename T>
 HWY_INLINE void whole_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end) {
   constexpr int kPart = part_of(kVectors);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), depth = b.range.end - b.range.begin;
-  const T* const next = b.packed + b.range.begin * kPart * lanes;
+  const T* const next = b.packed + (b.streams ? b.range.end : b.range.begin) * kPart * lanes;
+  const auto fetch_of = [&](int64_t row, int rows, int first, int width) HWY_ATTR {
+    const int64_t part = b.streams ? first : first + width;
+    if (!b.fetches && !b.streams) return Fetch{};
+    return share_of(next + part * lanes * b.depth, depth * kPart * lanes, depth, row, rows, b.count,
+                    b.streams ? kStreamStep : kFetchStep);
+  };
   for_part_tiles<kVectors>(b.count, [&](int64_t row, auto tile, int first, auto width) HWY_ATTR {
     constexpr int kRows = decltype(tile)::value, kTileWidth = decltype(width)::value;
-    const Fetch fetch = b.fetches ? share_of(next + (first + kTileWidth) * lanes * b.depth, depth * kPart * lanes,
-                                             depth, row, kRows, b.count)
-                                  : Fetch{};
-    product_tile<kRows, kTileWidth, kPart, false>(d, b, end, row, first * lanes, 0, fetch);
+    product_tile<kRows, kTileWidth, kPart, false>(d, b, end, row, first * lanes, 0,
+                                                  fetch_of(row, kRows, first, kTileWidth));
   });
 }
 
@@ -210,12 +214,13 @@ template <typename T>
 void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
   const int64_t first = task / tasks.row_blocks * tasks.columns, row = task % tasks.row_blocks * tasks.rows;
   const int64_t rows = std::min(tasks.rows, p.count - row);
-  const bool fetches = fetching_pays<T>(p.depth * p.columns, rows);
+  const bool streams = streaming_pays<T>(p.depth * p.columns, rows);
+  const bool fetches = !streams && fetching_pays<T>(p.depth * p.columns, rows);
   const hn::ScalableTag<T> d;
   const int64_t wide = wide_block<T>(), last = std::min(first + tasks.columns, p.columns);
-  for_passes(p.depth, depth_of_pass<T>(p.depth, rows), [&](DepthRange range) HWY_ATTR {
+  const auto multiply = [&](DepthRange range, int64_t from, int64_t to) HWY_ATTR {
     const T* const start = range.begin > 0 ? p.out : p.addend;
-    for (int64_t j = first; j < last; j += wide) {
+    for (int64_t j = from; j < to; j += wide) {
       const int64_t at = row * p.columns + j;
       const ProductEnd<T> bounds{p.bias ? p.bias + j : nullptr, p.low, p.high};
       const ProductEnd<T>* const end = range.end == p.depth ? &bounds : nullptr;
@@ -228,14 +233,23 @@ void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
                                   start ? start + at : nullptr,
                                   p.out + at,
                                   p.columns,
-                                  fetches};
+                                  fetches,
+                                  streams};
       if (last - j >= wide) {
         whole_block(d, block, end);
       } else {
         last_block(d, block, end, last - j);
       }
     }
-  });
+  };
+  if (streams) {
+    for (int64_t j = first; j < last; j += wide)
+      for_passes(p.depth, kStreamDepth,
+                 [&](DepthRange range) HWY_ATTR { multiply(range, j, std::min(j + wide, last)); });
+  } else {
+    for_passes(p.depth, depth_of_pass<T>(p.depth, rows),
+               [&](DepthRange range) HWY_ATTR { multiply(range, first, last); });
+  }
   if (p.ends) p.ends->end({row, first, rows, std::min(tasks.columns, p.columns - first)});
 }
 

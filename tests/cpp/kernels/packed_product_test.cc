@@ -75,7 +75,7 @@ TEST(PackedProduct, SameBitsForAnyNumberOfCores) {
 // a product.
 template <typename T>
 void compare_ends_with_sums(double tolerance) {
-  for (const int64_t rows : {1, 2, 6, 50, 260})
+  for (const int64_t rows : {1, 2, 6, 13, 33, 50, 260})
     for (const int64_t depth : {1, 33, 800, 1700})
       for (const int64_t columns : {32, 45, 150}) {
         const std::vector<T> a = random_values<T>(rows * depth, 1), weights = random_values<T>(columns * depth, 2),
