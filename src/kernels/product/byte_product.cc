@@ -11,6 +11,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/isa.h"
+#include "kernels/product/amx_tiles.h"
 #include "kernels/product/byte_blocks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -140,7 +141,7 @@ HWY_INLINE void for_depth_parts(const ByteBlock& b, const F& f) {
     part.quads = std::min(kPartQuads, b.quads - first);
     part.weights += first * b.columns * kByteQuad;
     part.rows += first * Dot::kQuadBytes;
-    part.adds = first > 0;
+    part.adds = b.adds || first > 0;
     first += part.quads;
     part.ahead = b.weights + first * b.columns * kByteQuad;  // the next part, or the next block
     if (first < b.quads) part.shift = nullptr;
@@ -252,16 +253,38 @@ void prepare_rows(const ByteProduct& p, bool vnni, char* to) {
   });
 }
 
-void multiply(bool vnni, const ByteBlock& b) {
-  vnni ? HWY_DYNAMIC_DISPATCH(block_of_quads)(b) : HWY_DYNAMIC_DISPATCH(block_of_pairs)(b);
+enum class Unit : int8_t { kPairs, kVnni, kAmx };
+
+// Tiles of AMX for what fills them, VNNI for the rest of the depth.
+void amx_and_rest(const ByteBlock& b) {
+  amx_block(b);
+  ByteBlock rest = b;
+  rest.quads = b.quads % kAmxQuads;
+  rest.weights += (b.quads - rest.quads) * b.columns * kByteQuad;
+  rest.rows += (b.quads - rest.quads) * kByteQuad;
+  rest.adds = true;
+  if (rest.quads > 0 || rest.shift) HWY_DYNAMIC_DISPATCH(block_of_quads)(rest);
 }
 
-constexpr int64_t kTileRows = 48;  // the most rows of a task: their sums stay in the first-level cache
+void multiply(Unit unit, const ByteBlock& b) {
+  if (unit == Unit::kPairs) return HWY_DYNAMIC_DISPATCH(block_of_pairs)(b);
+  if (unit == Unit::kAmx && b.count >= kAmxRows) return amx_and_rest(b);
+  HWY_DYNAMIC_DISPATCH(block_of_quads)(b);
+}
+
+// The most rows of a task: their sums stay in the first-level cache.
+constexpr int64_t kTileRows = 48, kAmxTileRows = 64;
 
 // Nanoseconds of a block of weights with this many rows: reading it, or multiplying.
-double block_ns(int64_t depth, int64_t rows, bool vnni) {
+double block_ns(int64_t depth, int64_t rows, Unit unit) {
   const double bytes = static_cast<double>(byte_quads(depth) * kByteQuad * kByteTileColumns);
-  return bytes * std::max(0.06, static_cast<double>(rows) * (vnni ? 0.004 : 0.017));
+  const double product_ns = unit == Unit::kAmx ? 0.0006 : unit == Unit::kVnni ? 0.004 : 0.017;
+  return bytes * std::max(0.06, static_cast<double>(rows) * product_ns);
+}
+
+Unit unit_for(const ByteProduct& p) {
+  if (!has_avx512_vnni()) return Unit::kPairs;
+  return has_amx_bytes() && p.count >= kAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
 }
 
 }  // namespace
@@ -311,27 +334,33 @@ std::vector<Unpacking> byte_unpacking(int64_t depth, int64_t columns) {
 int64_t byte_product_workspace(int64_t depth, int64_t count) { return count * row_bytes(depth, has_avx512_vnni()); }
 
 void byte_product(const ByteProduct& p) {
-  const bool vnni = has_avx512_vnni();
-  prepare_rows(p, vnni, static_cast<char*>(p.workspace));
+  const Unit unit = unit_for(p);
+  const bool vnni = unit != Unit::kPairs;
+  const bool as_they_are = vnni && !p.is_signed && p.depth % kByteQuad == 0;
+  if (!as_they_are) prepare_rows(p, vnni, static_cast<char*>(p.workspace));
+  const char* const prepared = static_cast<const char*>(as_they_are ? p.rows : p.workspace);
   const int64_t quads = byte_quads(p.depth), padded = padded_columns(p.columns);
-  const int64_t row_tasks = (p.count + kTileRows - 1) / kTileRows;
+  const int64_t tile_rows = unit == Unit::kAmx ? kAmxTileRows : kTileRows;
+  const int64_t row_tasks = (p.count + tile_rows - 1) / tile_rows;
   const int64_t column_tasks = (padded + kByteTileColumns - 1) / kByteTileColumns;
   const int32_t* const shifts = vnni && p.is_signed ? byte_shifts(p.packed, p.depth, p.columns) : nullptr;
   const auto task = [&](int64_t i) {
-    const int64_t column = i / row_tasks * kByteTileColumns, row = i % row_tasks * kTileRows;
-    alignas(64) int32_t sums[kTileRows * kByteTileColumns];
-    const int64_t rows = std::min(kTileRows, p.count - row);
-    multiply(vnni, {.weights = static_cast<const int8_t*>(p.packed) + column * quads * kByteQuad,
+    const int64_t column = i / row_tasks * kByteTileColumns, row = i % row_tasks * tile_rows;
+    alignas(64) int32_t sums[kAmxTileRows * kByteTileColumns];
+    const int64_t rows = std::min(tile_rows, p.count - row);
+    const int8_t* const weights = static_cast<const int8_t*>(p.packed) + column * quads * kByteQuad;
+    multiply(unit, {.weights = weights,
                     .columns = std::min(kByteTileColumns, padded - column),
                     .quads = quads,
-                    .rows = static_cast<const char*>(p.workspace) + row * row_bytes(p.depth, vnni),
+                    .rows = prepared + row * row_bytes(p.depth, vnni),
                     .row_bytes = row_bytes(p.depth, vnni),
                     .count = rows,
                     .shift = shifts ? shifts + column : nullptr,
-                    .sums = sums});
+                    .sums = sums,
+                    .ahead = weights + kByteTileColumns * quads * kByteQuad});
     p.ends->end({row, column, rows, std::min(kByteTileColumns, p.columns - column)}, sums, kByteTileColumns);
   };
-  parallel_for(row_tasks * column_tasks, block_ns(p.depth, std::min(kTileRows, p.count), vnni),
+  parallel_for(row_tasks * column_tasks, block_ns(p.depth, std::min(tile_rows, p.count), unit),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) task(i);
                });
