@@ -25,6 +25,25 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
+// Prefetches weights of the next block, `pitch` bytes apart for each quad: each pass over the rows of a block fetches a
+// share of them, so that they arrive at the rate at which the block is multiplied.
+class NextWeights {
+ public:
+  NextWeights(const int8_t* weights, int64_t pass, int64_t passes, int64_t pitch)
+      : share_(weights ? (kAmxQuads + passes - 1) / passes : 0), pitch_(pitch), at_(weights + pass * share_ * pitch) {}
+  void fetch_step() {
+    for (int64_t i = 0; i < share_; ++i) {
+      __builtin_prefetch(at_ + i * pitch_, 0, 2);  // to the second-level cache
+      __builtin_prefetch(at_ + i * pitch_ + kStep, 0, 2);
+    }
+    at_ += kAmxQuads * pitch_;
+  }
+
+ private:
+  int64_t share_, pitch_;
+  const int8_t* at_;
+};
+
 // Tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 weights.
 template <bool kTwoRows, bool kTwoColumns>
 HYBRIDNET_AMX void sum_tiles(const ByteBlock& b, int64_t row, int64_t column) {
@@ -35,10 +54,11 @@ HYBRIDNET_AMX void sum_tiles(const ByteBlock& b, int64_t row, int64_t column) {
   const char* x = b.rows + row * b.row_bytes;
   const int8_t* w = b.weights + column * kByteQuad;
   const int64_t pitch = b.columns * kByteQuad;
-  constexpr int64_t kWidth = kTwoColumns ? 2 * kStep : kStep;
-  Ahead<kWidth> ahead(b.ahead, row == 0, column * kByteQuad, pitch);
+  constexpr int64_t kRows = kTwoRows ? 2 * kSide : kSide;
+  const auto passes = [](int64_t rows) { return (rows + kRows - 1) / kRows; };
+  NextWeights next(b.ahead ? b.ahead + column * kByteQuad : nullptr, passes(row), passes(b.count), pitch);
   for (int64_t q = 0; q + kAmxQuads <= b.quads; q += kAmxQuads, x += kStep, w += kAmxQuads * pitch) {
-    for (int64_t i = 0; i < kAmxQuads; ++i) ahead.fetch();
+    next.fetch_step();
     _tile_loadd(4, x, b.row_bytes);
     _tile_loadd(6, w, pitch);
     _tile_dpbusd(0, 4, 6);

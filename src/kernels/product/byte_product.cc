@@ -273,7 +273,7 @@ void multiply(Unit unit, const ByteBlock& b) {
 }
 
 // The most rows of a task: their sums stay in the first-level cache.
-constexpr int64_t kTileRows = 48, kAmxTileRows = 64;
+constexpr int64_t kTileRows = 48, kAmxTileRows = 128;
 
 // Nanoseconds of a block of weights with this many rows: reading it, or multiplying.
 double block_ns(int64_t depth, int64_t rows, Unit unit) {
@@ -285,6 +285,14 @@ double block_ns(int64_t depth, int64_t rows, Unit unit) {
 Unit unit_for(const ByteProduct& p) {
   if (!has_avx512_vnni()) return Unit::kPairs;
   return has_amx_bytes() && p.count >= kAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
+}
+
+// The rows of a task. Weights are read once for all of them, but there should be a task for each core.
+int64_t task_rows(Unit unit, int64_t count, int64_t column_tasks) {
+  if (unit != Unit::kAmx) return kTileRows;
+  int64_t rows = kAmxTileRows;
+  while (rows > 2 * kAmxRows && (count + rows - 1) / rows * column_tasks < current_cores()) rows /= 2;
+  return rows;
 }
 
 }  // namespace
@@ -340,9 +348,9 @@ void byte_product(const ByteProduct& p) {
   if (!as_they_are) prepare_rows(p, vnni, static_cast<char*>(p.workspace));
   const char* const prepared = static_cast<const char*>(as_they_are ? p.rows : p.workspace);
   const int64_t quads = byte_quads(p.depth), padded = padded_columns(p.columns);
-  const int64_t tile_rows = unit == Unit::kAmx ? kAmxTileRows : kTileRows;
-  const int64_t row_tasks = (p.count + tile_rows - 1) / tile_rows;
   const int64_t column_tasks = (padded + kByteTileColumns - 1) / kByteTileColumns;
+  const int64_t tile_rows = task_rows(unit, p.count, column_tasks);
+  const int64_t row_tasks = (p.count + tile_rows - 1) / tile_rows;
   const int32_t* const shifts = vnni && p.is_signed ? byte_shifts(p.packed, p.depth, p.columns) : nullptr;
   const auto task = [&](int64_t i) {
     const int64_t column = i / row_tasks * kByteTileColumns, row = i % row_tasks * tile_rows;

@@ -21,16 +21,18 @@ namespace {
 
 constexpr float kMaxByte = 255.0f;
 
-// A row of sums with bytes that still contain `grid.zero`, and what makes results of them.
-struct SumsOfRow {
+// A tile of sums with bytes that still contain the zero of their row, and what makes results of them.
+struct SumsOfTile {
   const int32_t* sums;
-  RowGrid grid;
+  int64_t stride;  // from one row of sums to the next
+  int64_t rows, count;
+  const RowGrid* grids;
   const int32_t* shifts;  // 128 times the sum of the weights of each column
   const float* scale;
   const float* bias;    // or null
   const float* addend;  // or null
-  int64_t count;
   float* out;
+  int64_t columns;  // from one row of out, and of the addend, to the next
 };
 
 }  // namespace
@@ -95,11 +97,11 @@ void quantize_row(const float* row, int64_t depth, uint8_t* bytes, RowGrid* grid
   }
 }
 
-void finish_row(const SumsOfRow& r) {
+HWY_INLINE void finish_row(const SumsOfTile& r, const RowGrid& grid) {
   const DF d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto step = hn::Set(d, r.grid.step);
-  const auto zero = hn::Set(D32(), r.grid.zero);
+  const auto step = hn::Set(d, grid.step);
+  const auto zero = hn::Set(D32(), grid.zero);
   int64_t j = 0;
   for (; j + lanes <= r.count; j += lanes) {
     const auto excess = hn::Mul(hn::ShiftRight<7>(hn::LoadU(D32(), r.shifts + j)), zero);
@@ -110,9 +112,18 @@ void finish_row(const SumsOfRow& r) {
     hn::StoreU(result, d, r.out + j);
   }
   for (; j < r.count; ++j) {
-    const int32_t sum = r.sums[j] - (r.shifts[j] >> 7) * r.grid.zero;
-    r.out[j] = static_cast<float>(sum) * r.grid.step * r.scale[j] + (r.bias ? r.bias[j] : 0.0f) +
+    const int32_t sum = r.sums[j] - (r.shifts[j] >> 7) * grid.zero;
+    r.out[j] = static_cast<float>(sum) * grid.step * r.scale[j] + (r.bias ? r.bias[j] : 0.0f) +
                (r.addend ? r.addend[j] : 0.0f);
+  }
+}
+
+void finish_tile(SumsOfTile t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    finish_row(t, t.grids[r]);
+    t.sums += t.stride;
+    t.out += t.columns;
+    if (t.addend) t.addend += t.columns;
   }
 }
 
@@ -124,7 +135,7 @@ namespace hybridnet::kernels {
 namespace {
 
 HWY_EXPORT(quantize_row);
-HWY_EXPORT(finish_row);
+HWY_EXPORT(finish_tile);
 
 class Ends final : public ByteProductEnds {
  public:
@@ -132,18 +143,19 @@ class Ends final : public ByteProductEnds {
       : p_(p), grids_(grids), shifts_(byte_shifts(p.packed, p.depth, p.columns)) {}
 
   void end(const GemmTile& tile, const int32_t* sums, int64_t stride) const override {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t at = (tile.row + r) * p_.columns + tile.column;
-      HWY_DYNAMIC_DISPATCH(finish_row)
-      ({.sums = sums + r * stride,
-        .grid = grids_[tile.row + r],
-        .shifts = shifts_ + tile.column,
-        .scale = p_.scale + tile.column,
-        .bias = p_.bias ? p_.bias + tile.column : nullptr,
-        .addend = p_.addend ? p_.addend + at : nullptr,
-        .count = tile.columns,
-        .out = p_.out + at});
-    }
+    const int64_t at = tile.row * p_.columns + tile.column;
+    HWY_DYNAMIC_DISPATCH(finish_tile)
+    ({.sums = sums,
+      .stride = stride,
+      .rows = tile.rows,
+      .count = tile.columns,
+      .grids = grids_ + tile.row,
+      .shifts = shifts_ + tile.column,
+      .scale = p_.scale + tile.column,
+      .bias = p_.bias ? p_.bias + tile.column : nullptr,
+      .addend = p_.addend ? p_.addend + at : nullptr,
+      .out = p_.out + at,
+      .columns = p_.columns});
     if (p_.ends) p_.ends->end(tile);
   }
 
@@ -158,7 +170,8 @@ int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 void quantize_rows(const float* rows, int64_t count, int64_t depth, uint8_t* bytes, RowGrid* grids) {
-  parallel_for(count, 0.3 * static_cast<double>(depth) + 20, [&](int64_t begin, int64_t end) {
+  // Twice the time that a row takes: the product wakes the team in any case, and rows are near the core that wrote them.
+  parallel_for(count, 0.5 * static_cast<double>(depth) + 40, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       HWY_DYNAMIC_DISPATCH(quantize_row)(rows + r * depth, depth, bytes + r * depth, grids + r);
   });
