@@ -5,11 +5,10 @@
 
 namespace hybridnet::kernels {
 
-constexpr int64_t kAmxQuads = 16;  // of a step along the depth
-constexpr int64_t kAmxRows = 16;   // of a tile
+constexpr int64_t kAmxQuads = 16;  // quads of the depth that an instruction multiplies
 
-// Computes the sums of the first b.quads / kAmxQuads * kAmxQuads quads, without b.shift, of at least kAmxRows rows of
-// unsigned bytes. has_amx_bytes() tells whether the machine has the instructions.
+// Computes the sums of the first b.quads / kAmxQuads * kAmxQuads quads, without b.shift, of rows of unsigned bytes.
+// has_amx_bytes() tells whether the machine has the instructions.
 void amx_block(const ByteBlock& b);
 
 }  // namespace hybridnet::kernels

@@ -253,6 +253,10 @@ void prepare_rows(const ByteProduct& p, bool vnni, char* to) {
   });
 }
 
+// The most rows of a task: their sums stay in the first-level cache.
+constexpr int64_t kTileRows = 48, kAmxTileRows = 128;
+constexpr int64_t kFewestAmxRows = 5;  // fewer are multiplied at the rate of reading the weights
+
 enum class Unit : int8_t { kPairs, kVnni, kAmx };
 
 // Tiles of AMX for what fills them, VNNI for the rest of the depth.
@@ -268,30 +272,27 @@ void amx_and_rest(const ByteBlock& b) {
 
 void multiply(Unit unit, const ByteBlock& b) {
   if (unit == Unit::kPairs) return HWY_DYNAMIC_DISPATCH(block_of_pairs)(b);
-  if (unit == Unit::kAmx && b.count >= kAmxRows) return amx_and_rest(b);
+  if (unit == Unit::kAmx && b.count >= kFewestAmxRows) return amx_and_rest(b);
   HWY_DYNAMIC_DISPATCH(block_of_quads)(b);
 }
-
-// The most rows of a task: their sums stay in the first-level cache.
-constexpr int64_t kTileRows = 48, kAmxTileRows = 128;
 
 // Nanoseconds of a block of weights with this many rows: reading it, or multiplying.
 double block_ns(int64_t depth, int64_t rows, Unit unit) {
   const double bytes = static_cast<double>(byte_quads(depth) * kByteQuad * kByteTileColumns);
-  const double product_ns = unit == Unit::kAmx ? 0.0006 : unit == Unit::kVnni ? 0.004 : 0.017;
+  const double product_ns = unit == Unit::kAmx ? 0.001 : unit == Unit::kVnni ? 0.004 : 0.017;
   return bytes * std::max(0.06, static_cast<double>(rows) * product_ns);
 }
 
 Unit unit_for(const ByteProduct& p) {
   if (!has_avx512_vnni()) return Unit::kPairs;
-  return has_amx_bytes() && p.count >= kAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
+  return has_amx_bytes() && p.count >= kFewestAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
 }
 
 // The rows of a task. Weights are read once for all of them, but there should be a task for each core.
 int64_t task_rows(Unit unit, int64_t count, int64_t column_tasks) {
   if (unit != Unit::kAmx) return kTileRows;
   int64_t rows = kAmxTileRows;
-  while (rows > 2 * kAmxRows && (count + rows - 1) / rows * column_tasks < current_cores()) rows /= 2;
+  while (rows > 32 && (count + rows - 1) / rows * column_tasks < current_cores()) rows /= 2;
   return rows;
 }
 
@@ -352,11 +353,13 @@ void byte_product(const ByteProduct& p) {
   const int64_t tile_rows = task_rows(unit, p.count, column_tasks);
   const int64_t row_tasks = (p.count + tile_rows - 1) / tile_rows;
   const int32_t* const shifts = vnni && p.is_signed ? byte_shifts(p.packed, p.depth, p.columns) : nullptr;
+  const int64_t block_bytes = kByteTileColumns * quads * kByteQuad;
   const auto task = [&](int64_t i) {
     const int64_t column = i / row_tasks * kByteTileColumns, row = i % row_tasks * tile_rows;
     alignas(64) int32_t sums[kAmxTileRows * kByteTileColumns];
     const int64_t rows = std::min(tile_rows, p.count - row);
     const int8_t* const weights = static_cast<const int8_t*>(p.packed) + column * quads * kByteQuad;
+    const bool fetches = unit == Unit::kAmx && column + kByteTileColumns < padded;
     multiply(unit, {.weights = weights,
                     .columns = std::min(kByteTileColumns, padded - column),
                     .quads = quads,
@@ -365,7 +368,7 @@ void byte_product(const ByteProduct& p) {
                     .count = rows,
                     .shift = shifts ? shifts + column : nullptr,
                     .sums = sums,
-                    .ahead = weights + kByteTileColumns * quads * kByteQuad});
+                    .ahead = fetches ? weights + block_bytes : nullptr});
     p.ends->end({row, column, rows, std::min(kByteTileColumns, p.columns - column)}, sums, kByteTileColumns);
   };
   parallel_for(row_tasks * column_tasks, block_ns(p.depth, std::min(tile_rows, p.count), unit),

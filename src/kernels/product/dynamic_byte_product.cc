@@ -170,7 +170,7 @@ int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 void quantize_rows(const float* rows, int64_t count, int64_t depth, uint8_t* bytes, RowGrid* grids) {
-  // Twice the time that a row takes: the product wakes the team in any case, and rows are near the core that wrote them.
+  // Twice the time that a row takes, as the product wakes the team in any case.
   parallel_for(count, 0.5 * static_cast<double>(depth) + 40, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       HWY_DYNAMIC_DISPATCH(quantize_row)(rows + r * depth, depth, bytes + r * depth, grids + r);

@@ -72,8 +72,8 @@ void compare_with_loops(int64_t rows, int64_t depth, int64_t columns, const std:
 
 // Sizes around the tiles' rows, the blocks' columns and the parts of the depth.
 TEST(ByteProduct, IsExactForAllSizes) {
-  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 48, 49, 97})
-    for (const int64_t depth : {1, 3, 4, 5, 127, 128, 129, 260})
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 31, 33, 48, 49, 97, 129})
+    for (const int64_t depth : {1, 3, 4, 5, 63, 64, 127, 128, 129, 260})
       for (const int64_t columns : {1, 15, 16, 17, 63, 64, 65, 100, 130}) {
         const auto w = random_bytes<int8_t>(depth * columns, 1);
         compare_with_loops(rows, depth, columns, random_bytes<int8_t>(rows * depth, 2), w);

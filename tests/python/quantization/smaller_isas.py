@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-ISAS = ["sse4", "avx2", "avx512"]
+ISAS = ["sse4", "avx2", "avx512", "avx512_bf16"]
 
 
 def run_again(file: str, isa: str, *options: str) -> None:

@@ -48,7 +48,8 @@ def _assert_near(out, x, w, scale, b):
     assert (np.abs(out - exact) <= 4 * UNIT * np.abs(product) + UNIT * np.abs(exact)).all()
 
 
-SIZES = [(1, 768, 80), (2, 513, 65), (3, 7, 1), (8, 1024, 33), (13, 31, 16), (49, 130, 129), (100, 64, 200)]
+SIZES = [(1, 768, 80), (2, 513, 65), (3, 7, 1), (8, 1024, 33), (13, 31, 16), (20, 192, 48), (49, 130, 129)]
+SIZES += [(100, 64, 200), (128, 256, 96), (145, 196, 60)]
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -79,7 +80,7 @@ def test_rounding_costs_at_most_half_a_step_of_each_row(rng):
 def test_a_row_has_the_same_bits_in_every_batch(depth, rng):
     x, w, scale, b = _operands(rng, 60, depth, 90)
     whole = _dense(x, w, scale, b)
-    for rows in (1, 2, 5, 7, 12, 50):
+    for rows in (1, 2, 5, 7, 12, 16, 23, 32, 50):
         np.testing.assert_array_equal(_dense(x[:rows], w, scale, b), whole[:rows])
 
 
