@@ -94,7 +94,8 @@ def transformer(dropout: float) -> nn.HybridSequential:
 def ready(net: gluon.HybridBlock, hybrid: bool, precision: str = "float32") -> None:
     net.initialize(mx.init.Xavier())
     if hybrid:
-        net.hybridize(static_alloc=True, static_shape=True, precision=precision)
+        halves = {} if precision == "float32" else {"precision": precision}
+        net.hybridize(static_alloc=True, static_shape=True, **halves)
 
 
 def train(net: gluon.HybridBlock, hybrid: bool, data: mx.nd.NDArray, label: mx.nd.NDArray) -> Step:
