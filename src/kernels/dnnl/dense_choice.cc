@@ -59,6 +59,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/product/packed_product.h"
+#include "kernels/product/tile_product.h"
 
 namespace hybridnet::onednn {
 namespace {
@@ -93,8 +94,9 @@ bool pays_packed_product(const DenseShape& s) {
 
 }  // namespace
 
-DenseAlgorithm choose_fused_dense(const DenseShape& s) {
+DenseAlgorithm choose_half_dense(const DenseShape& s) {
   const bool small = s.rows * s.features * s.hidden < kSmallProduct;
+  if (s.frozen && !small && kernels::has_tile_products()) return DenseAlgorithm::kTileProduct;
   return s.frozen && !small && matmul_packs() ? DenseAlgorithm::kPackedMatmul : DenseAlgorithm::kFusedProduct;
 }
 

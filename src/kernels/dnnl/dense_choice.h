@@ -6,10 +6,11 @@
 namespace hybridnet::onednn {
 
 enum class DenseAlgorithm : int8_t {
-  kProduct,       // kernels::gemm, with passes for bias (before) and activation (after)
-  kFusedProduct,  // oneDNN's matmul of the plain weights, with bias and activation
-  kPackedMatmul,  // the same with weights in the layout that matmul prefers
-  kPackedProduct  // kernels/product/packed_product.h
+  kProduct,        // kernels::gemm, with passes for bias (before) and activation (after)
+  kFusedProduct,   // oneDNN's matmul of the plain weights, with bias and activation
+  kPackedMatmul,   // the same with weights in the layout that matmul prefers
+  kPackedProduct,  // kernels/product/packed_product.h
+  kTileProduct     // kernels/product/tile_product.h
 };
 
 struct DenseShape {
@@ -20,7 +21,7 @@ struct DenseShape {
 
 // Depends on the shape and the instruction set alone, so that equal calls give equal bits.
 DenseAlgorithm choose_dense(const DenseShape& shape);
-// The same for a product that oneDNN must compute (bfloat16).
-DenseAlgorithm choose_fused_dense(const DenseShape& shape);
+// The same for a product of bfloat16: kFusedProduct, kPackedMatmul or kTileProduct.
+DenseAlgorithm choose_half_dense(const DenseShape& shape);
 
 }  // namespace hybridnet::onednn

@@ -8,6 +8,7 @@
 #include "kernels/product/gemm.h"
 #include "kernels/product/packed.h"
 #include "kernels/product/packed_product.h"
+#include "kernels/product/tile_product.h"
 #include "ops/nn/dense_ends.h"
 
 namespace hybridnet::ops {
@@ -96,6 +97,49 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
   kernels::PackedWeights packed_;
 };
 
+class TileKernel final : public Kernel, public kernels::ReadsPackedWeights {
+ public:
+  explicit TileKernel(const DenseLayer& layer)
+      : layer_(layer),
+        ends_(layer.activation),
+        packed_(kernels::tile_packing(layer.features, layer.hidden),
+                kernels::packed_tile_weights(layer.features, layer.hidden),
+                kernels::tile_unpacking(layer.features, layer.hidden)) {}
+  std::string description() const override { return "tile product"; }
+  bool reads_packed(size_t input) const override { return input == 1; }
+  int64_t workspace_bytes() const override { return kernels::tile_product_workspace(layer_.features, layer_.rows); }
+  void run(const KernelArgs& args) override {
+    const kernels::PackedWeights::Use weights = packed_.get(args.in[1], [&](void* target) {
+      kernels::pack_tile_weights(args.in[1].as<bfloat16>(), layer_.features, layer_.hidden, target);
+    });
+    const bool ends = layer_.activation.kind != kernels::ActivationKind::kNone;
+    kernels::tile_product({.packed = weights->data(),
+                           .depth = layer_.features,
+                           .columns = layer_.hidden,
+                           .rows = args.in[0].as<bfloat16>(),
+                           .count = layer_.rows,
+                           .out = args.out[0].as<bfloat16>(),
+                           .bias = layer_.bias ? args.in[2].as<bfloat16>() : nullptr,
+                           .addend = layer_.addend ? args.in.back().as<bfloat16>() : nullptr,
+                           .ends = ends ? &ends_ : nullptr,
+                           .workspace = args.workspace});
+  }
+
+ private:
+  class Ends final : public kernels::TileProductEnds {
+   public:
+    explicit Ends(const onednn::Activation& activation) : activation_(activation) {}
+    void end(float* sums, int64_t count) const override { apply_activation(activation_, sums, count); }
+
+   private:
+    const onednn::Activation activation_;
+  };
+
+  const DenseLayer layer_;
+  const Ends ends_;
+  kernels::PackedWeights packed_;
+};
+
 }  // namespace
 
 template <typename T>
@@ -106,5 +150,6 @@ template Ref<Kernel> plain_dense_kernel<float>(const DenseLayer& layer);
 template Ref<Kernel> plain_dense_kernel<double>(const DenseLayer& layer);
 
 Ref<Kernel> packed_dense_kernel(const DenseLayer& layer) { return Ref<Kernel>(new PackedKernel(layer)); }
+Ref<Kernel> tile_dense_kernel(const DenseLayer& layer) { return Ref<Kernel>(new TileKernel(layer)); }
 
 }  // namespace hybridnet::ops

@@ -19,5 +19,7 @@ template <typename T>
 Ref<Kernel> plain_dense_kernel(const DenseLayer& layer);
 // Uses kernels::packed_product, with weights that are packed once. float32.
 Ref<Kernel> packed_dense_kernel(const DenseLayer& layer);
+// The same with kernels::tile_product. bfloat16.
+Ref<Kernel> tile_dense_kernel(const DenseLayer& layer);
 
 }  // namespace hybridnet::ops

@@ -129,9 +129,10 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
                                  .hidden = s.hidden,
                                  .activation = activation.kind != kernels::ActivationKind::kNone,
                                  .frozen = c.frozen_weights};
-  const DenseAlgorithm algorithm = native_half ? onednn::choose_fused_dense(shape) : onednn::choose_dense(shape);
+  const DenseAlgorithm algorithm = native_half ? onednn::choose_half_dense(shape) : onednn::choose_dense(shape);
   if (algorithm == DenseAlgorithm::kProduct) return plain_dense_kernel<float>(layer);
   if (algorithm == DenseAlgorithm::kPackedProduct) return packed_dense_kernel(layer);
+  if (algorithm == DenseAlgorithm::kTileProduct) return tile_dense_kernel(layer);
   return Ref<Kernel>(new DnnlKernel({.m = s.rows,
                                      .n = s.hidden,
                                      .k = s.features,
