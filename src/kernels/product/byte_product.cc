@@ -11,7 +11,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/isa.h"
-#include "kernels/product/amx_tiles.h"
+#include "kernels/product/amx_bytes.h"
 #include "kernels/product/byte_blocks.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -147,7 +147,7 @@ struct Tasks {
 
 HYBRIDNET_AMX void run_tasks(const TileProduct& p, const bfloat16* padded, const Tasks& tasks, int64_t begin,
                              int64_t end) {
-  const WholeTiles configured;
+  const TileScope scope(&kWholeTiles);
   const int64_t steps = steps_of(p.depth), depth = steps * kDepth;
   alignas(64) float sums[kBlock * kPanel];
   for (int64_t task = begin; task < end; ++task) {

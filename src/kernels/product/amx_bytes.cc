@@ -1,13 +1,9 @@
-#include "kernels/product/amx_tiles.h"
+#include "kernels/product/amx_bytes.h"
 
 #include <algorithm>
 #include <array>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define HYBRIDNET_AMX __attribute__((noinline, target("amx-tile,amx-int8")))
-#endif
+#include "kernels/amx_tiles.h"
 
 namespace hybridnet::kernels {
 
@@ -17,13 +13,6 @@ namespace {
 constexpr int64_t kSide = 16;                     // rows and columns of the sums of a tile
 constexpr int64_t kStep = kAmxQuads * kByteQuad;  // bytes of a row of a tile
 static_assert(kSide == kByteUnit);
-
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {kStep, kStep, kStep, kStep, kStep, kStep, kStep, kStep};
-  uint8_t rows[16] = {kSide, kSide, kSide, kSide, kSide, kSide, kSide, kSide};
-};
-static_assert(sizeof(TileShapes) == 64);
 
 // Prefetches weights of the next block, `pitch` bytes apart for each quad: each pass over the rows of a block fetches a
 // share of them, so that they arrive at the rate at which the block is multiplied.
@@ -47,7 +36,7 @@ class NextWeights {
 // Tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 weights. The last tile of a block of more than kSide rows ends with the
 // last row: it computes some of the sums of the tile in front of it again.
 template <bool kTwoRows, bool kTwoColumns>
-HYBRIDNET_AMX void sum_tiles(const ByteBlock& b, int64_t row, int64_t column) {
+HYBRIDNET_AMX [[gnu::noinline]] void sum_tiles(const ByteBlock& b, int64_t row, int64_t column) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -91,30 +80,19 @@ void sum_columns(const ByteBlock& b, int64_t column) {
   }
 }
 
-// For 1 to kSide rows. In static memory: GCC 12 takes _tile_loadconfig for a reader of 8 bytes, and leaves out other
-// writes to a local variable.
-constexpr std::array<TileShapes, kSide> kShapes = [] {
+constexpr std::array<TileShapes, kSide> kShapes = [] {  // for 1 to kSide rows
   std::array<TileShapes, kSide> shapes;
-  for (int64_t i = 0; i < kSide; ++i)
-    for (const int tile : {0, 1, 2, 3, 4, 5}) shapes[i].rows[tile] = static_cast<uint8_t>(i + 1);
+  for (int rows = 1; rows <= kSide; ++rows) shapes[static_cast<size_t>(rows - 1)] = TileShapes(rows);
   return shapes;
 }();
-
-HYBRIDNET_AMX void set_shapes(int64_t rows) {
-  _tile_loadconfig(&kShapes[static_cast<size_t>(std::min(rows, kSide) - 1)]);
-}
-
-// Empty tiles cost other threads less when the system switches to them.
-HYBRIDNET_AMX void release_tiles() { _tile_release(); }
 
 }  // namespace
 
 void amx_block(const ByteBlock& b) {
-  set_shapes(b.count);
+  const TileScope scope(&kShapes[static_cast<size_t>(std::min(b.count, kSide) - 1)]);
   int64_t column = 0;
   for (; column + 2 * kSide <= b.columns; column += 2 * kSide) sum_columns<true>(b, column);
   if (column < b.columns) sum_columns<false>(b, column);
-  release_tiles();
 }
 #else
 void amx_block(const ByteBlock&) {}  // has_amx_bytes() is false
