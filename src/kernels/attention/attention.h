@@ -73,6 +73,12 @@ template <typename T>
 void attention(const AttentionShape& s, const T* q, const T* k, const T* v, const AttentionMask& mask, T* out,
                T* log_sums);
 
+// The same with operands of bfloat16: weights are rounded to bfloat16 before they are multiplied with values, sums are
+// float32, and so is an added mask. Only where it pays, on processors with AMX.
+bool half_attention_pays(const AttentionShape& s);
+void half_attention(const AttentionShape& s, const bfloat16* q, const bfloat16* k, const bfloat16* v,
+                    const AttentionMask& mask, bfloat16* out, float* log_sums);
+
 // d_out has the layout of out, and dq, dk and dv those of q, k and v.
 template <typename T>
 void attention_gradient(const AttentionShape& s, const T* d_out, const T* q, const T* k, const T* v,

@@ -38,14 +38,18 @@ class ScoreTiles {
     limits_ = kept_ + kKeys * kQueries;
   }
 
-  void start(int64_t matrix, int64_t first, const T* q) {
+  // Scores that others compute and mask() completes need this alone.
+  void place(int64_t matrix, int64_t first) {
     matrix_ = matrix;
     first_ = first;
     count_ = std::min(kQueries, s_.queries - first);
     width_ = whole_vectors<T>(count_);
+    find_limits();
+  }
+  void start(int64_t matrix, int64_t first, const T* q) {
+    place(matrix, first);
     scaled_transpose(q + s_.q.at(matrix) + first * s_.q.row, s_.q.row, count_, s_.size, static_cast<T>(s_.scale),
                      transposed_q_, width_);
-    find_limits();
   }
   int64_t matrix() const { return matrix_; }
   int64_t first() const { return first_; }
@@ -58,6 +62,9 @@ class ScoreTiles {
   void make(int64_t key, int64_t n) {
     product<Into::kSet>(n, width_, s_.size, Left<T>{k_ + s_.k.at(matrix_) + key * s_.k.row, s_.k.row, 1}, transposed_q_,
                         width_, scores_, width_);
+    mask(key, n);
+  }
+  void mask(int64_t key, int64_t n) {
     if (mask_.kind == AttentionMask::Kind::kAdded) add_mask(key, n);
     if (mask_.kind == AttentionMask::Kind::kKept) keep_mask(key, n);
     if (key + n > shortest_) cut(key, n);

@@ -3,6 +3,7 @@
 //   softmax, 2018.
 #include "ops/attention/flash_attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -246,6 +247,13 @@ class ForwardKernel final : public Kernel {
   Operands operands_;
 };
 
+// True for the uses that read keys and values of bfloat16 in place: converting a whole cache for one query would take
+// longer than the attention.
+bool reads_bfloat16(const AttentionParams& p, const LinkContext& c) {
+  return c.in[0].dtype == DType::kBFloat16 && p.parts == 0 && p.p == 0 &&
+         kernels::has_few_queries<float>(AttentionGeometry(p, c.in).shape.queries);
+}
+
 // Converts queries, the added mask and the output through the workspace; these are small.
 class BFloat16Kernel final : public Kernel {
  public:
@@ -285,6 +293,45 @@ class BFloat16Kernel final : public Kernel {
   int64_t end_ = 0, query_ = 0, mask_ = 0, mask_size_ = 0, out_ = 0;
 };
 
+// Converts the added mask through the workspace.
+class HalfKernel final : public Kernel {
+ public:
+  HalfKernel(const AttentionParams& p, const LinkContext& c) : p_(p), operands_(p, c.in) {
+    if (p.mask_type == MaskType::kAdded) mask_size_ = c.in[static_cast<size_t>(p.data_inputs())].shape.size();
+  }
+  int64_t workspace_bytes() const override {
+    return std::max(operands_.workspace_bytes(), mask_size_ * int64_t{sizeof(float)});
+  }
+  std::string description() const override { return "tiles of bfloat16"; }
+  void run(const KernelArgs& a) override {
+    AttentionShape shape = operands_.shape(a);
+    if (p_.p > 0 && a.train) {
+      shape.keep = 1 - p_.p;
+      shape.rng = a.rng;
+    }
+    if (a.out.size() > 2) std::memcpy(a.out[2].data, &a.rng, sizeof(a.rng));
+    AttentionMask mask = operands_.mask(p_, a);
+    operands_.report_lengths(p_, a, mask);
+    if (mask_size_ > 0) {
+      kernels::convert(DType::kBFloat16, mask.data, DType::kFloat32, a.workspace, mask_size_);
+      mask.data = a.workspace;
+    }
+    const auto in = [&](int i) { return a.in[static_cast<size_t>(i)].as<bfloat16>(); };
+    kernels::half_attention(shape, in(p_.query()), in(p_.key()), in(p_.value()), mask, a.out[0].as<bfloat16>(),
+                            a.out[1].as<float>());
+  }
+
+ private:
+  AttentionParams p_;
+  Operands operands_;
+  int64_t mask_size_ = 0;
+};
+
+bool pays_half(const AttentionParams& p, const LinkContext& c) {
+  return c.in[0].dtype == DType::kBFloat16 && c.device.type == DeviceType::kCPU &&
+         kernels::half_attention_pays(AttentionGeometry(p, c.in).shape);
+}
+
 template <typename T>
 class BackwardKernel final : public Kernel {
  public:
@@ -318,7 +365,8 @@ Ref<Kernel> link(const P& p, const LinkContext& c) {
 }  // namespace
 
 Ref<Kernel> link_attention(const AttentionParams& p, const LinkContext& c) {
-  if (attends_in_bfloat16(p, c)) return Ref<Kernel>(new BFloat16Kernel(p, c));
+  if (reads_bfloat16(p, c)) return Ref<Kernel>(new BFloat16Kernel(p, c));
+  if (pays_half(p, c)) return Ref<Kernel>(new HalfKernel(p, c));
   return make_float_kernel<ForwardKernel>(c.in[0].dtype, p, c);
 }
 
@@ -328,11 +376,8 @@ bool reads_order(const AttentionParams& p, const LinkContext& c) {
                                           : kernels::has_few_queries<float>(queries);
 }
 
-// True for the uses that read keys and values of bfloat16 in place: converting a whole cache for one query would take
-// longer than the attention.
 bool attends_in_bfloat16(const AttentionParams& p, const LinkContext& c) {
-  return c.in[0].dtype == DType::kBFloat16 && p.parts == 0 && p.p == 0 &&
-         kernels::has_few_queries<float>(AttentionGeometry(p, c.in).shape.queries);
+  return reads_bfloat16(p, c) || pays_half(p, c);
 }
 
 namespace {

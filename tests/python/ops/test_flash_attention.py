@@ -149,9 +149,10 @@ def test_few_queries_do_not_read_behind_the_lengths(rng):
     np.testing.assert_array_equal(out.asnumpy(), np.concatenate(short))
 
 
-@pytest.mark.parametrize("kind", ["none", "causal", "added", "kept", "lengths"])
-@pytest.mark.parametrize("sizes", FEW_QUERIES)
-def test_keys_and_values_of_bfloat16_are_rounded_once(kind, sizes, rng):
+def _in_bfloat16(
+    kind: str, sizes: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Any, np.ndarray, list[np.ndarray]]:
+    """The output for operands and mask of bfloat16, the expected one, and the operands."""
     batch, queries, keys = sizes[:3]
     masks = {
         "added": rng.normal(size=(queries, keys)),
@@ -166,5 +167,26 @@ def test_keys_and_values_of_bfloat16_are_rounded_once(kind, sizes, rng):
     out = mx.nd.contrib.flash_attention(*arrays, **attrs)
     assert out.dtype == arrays[0].dtype
     floats = [x.astype("float32").asnumpy() if i < 3 or kind == "added" else x.asnumpy() for i, x in enumerate(arrays)]
-    expected = _reference(floats, {name: str(value) for name, value in attrs.items()})
-    np.testing.assert_allclose(out.astype("float32").asnumpy(), expected, rtol=2**-8, atol=1e-5)
+    return (
+        out.astype("float32").asnumpy(),
+        _reference(floats, {name: str(value) for name, value in attrs.items()}),
+        floats,
+    )
+
+
+@pytest.mark.parametrize("kind", ["none", "causal", "added", "kept", "lengths"])
+@pytest.mark.parametrize("sizes", FEW_QUERIES)
+def test_keys_and_values_of_bfloat16_are_rounded_once(kind, sizes, rng):
+    out, expected, _ = _in_bfloat16(kind, sizes, rng)
+    np.testing.assert_allclose(out, expected, rtol=2**-8, atol=1e-5)
+
+
+# Whole and part tiles of queries and keys, and more than one block of each. On processors with AMX these run in tiles
+# of bfloat16, which round weights: by 2**-9 of themselves at most, so the error is bounded by the largest value.
+@pytest.mark.parametrize("kind", ["none", "causal", "added", "kept", "lengths"])
+@pytest.mark.parametrize(
+    "sizes", [(2, 128, 128, 64, 64), (3, 17, 33, 32, 16), (2, 65, 130, 96, 48), (2, 100, 7, 64, 80)]
+)
+def test_tiles_of_bfloat16_agree_with_the_whole_matrix_of_weights(kind, sizes, rng):
+    out, expected, operands = _in_bfloat16(kind, sizes, rng)
+    np.testing.assert_allclose(out, expected, rtol=2**-8, atol=2**-9 * np.abs(operands[2]).max())
