@@ -179,7 +179,7 @@ class HalfForward : private Mixing<float> {
 
  private:
   using D = hn::ScalableTag<float>;
-  static constexpr int64_t kLanes = 16;  // of the vectors, and rows of a tile
+  static constexpr int64_t kLanes = 16;  // numbers in a vector, and rows of a tile
 
   // The bits of the nearest bfloat16 in the upper halves; NaN stays NaN.
   static HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> rounded(const float* from) {
@@ -259,7 +259,7 @@ void forward_half(const AttentionShape& s, const bfloat16* q, const bfloat16* k,
                   const AttentionMask& mask, bfloat16* out, float* log_sums) {
   const int64_t blocks = (s.queries + kQueries - 1) / kQueries;
   if (s.matrices * blocks == 0) return;
-  constexpr double kShare = 0.25;  // of the time in float
+  constexpr double kShare = 0.25;  // compared with the time in float
   parallel_for(s.matrices * blocks, kShare * attention_ns(s) / static_cast<double>(s.matrices * blocks),
                [&](int64_t begin, int64_t end) {
                  const TileScope scope(&kWholeTiles);
