@@ -92,6 +92,7 @@ class OrderedCaches {
       return std::nullopt;
     const NodePtr write = written.node;
     const Shape& shape = view_.body.spec(state).shape;
+    if (shape.size() == 0 || view_.body.spec(write->inputs[1]).shape.size() == 0) return std::nullopt;
     const int ndim = shape.ndim();
     if (axis_of(*take, ndim) != 0 || view_.body.spec(take->inputs[1]).shape != Shape({shape[0]})) return std::nullopt;
     Cache cache{carry, write, take, axis_of(*write, ndim), {}};

@@ -119,7 +119,7 @@ def inputs(s: Search) -> list[Any]:
     heads = s.heads * s.shared
     shape = (s.beams, s.new, heads, s.size) if s.inside else (s.beams, heads, s.new, s.size)
     x = nd.array(rng.standard_normal(shape), dtype=s.dtype)
-    parents = nd.array(rng.integers(0, s.beams, s.beams), dtype=s.parents_dtype)
+    parents = nd.array(rng.integers(0, max(s.beams, 1), s.beams), dtype=s.parents_dtype)
     return [x, parents, *(nd.array(rng.standard_normal(s.cache_shape), dtype=s.dtype) for _ in range(2 * s.layers))]
 
 
@@ -208,6 +208,16 @@ def test_caches_that_are_used_in_another_way_are_reordered(spoiled):
     assert "_ordered_attention" not in plan and "_ordered_rows" not in plan
     for ours, theirs in zip(found, numbers(Loop(search)(*inputs(search))), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [{"size": 0}, {"beams": 0, "mask": ""}, {"heads": 0, "mask": ""}], ids=str)
+def test_empty_caches_are_left_as_they_are(sizes, capfd):
+    search = Search(**sizes)
+    found, plan = run(search)
+    assert "_ordered_attention" not in plan
+    for ours, theirs in zip(found, numbers(Loop(search)(*inputs(search))), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert "ordered_caches" not in capfd.readouterr().err  # the warning of a pass that fails
 
 
 def test_many_words_in_a_step_are_attended_without_the_order():
