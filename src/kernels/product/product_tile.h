@@ -138,14 +138,8 @@ bool streaming_pays(int64_t weights, int64_t rows) {
 struct Fetch {
   const char* from = nullptr;
   int64_t lines = 0;  // at each step
-  int64_t step = kFetchStep;
-  bool near = true;  // into the first-level cache, else into the second
+  bool near = true;   // into the first-level cache, else into the second
 };
-
-HWY_INLINE void fetch_lines(Fetch& fetch) {
-  for (int64_t i = 0; i < fetch.lines; ++i, fetch.from += kLine)
-    fetch.near ? __builtin_prefetch(fetch.from, 0, 3) : __builtin_prefetch(fetch.from, 0, 2);
-}
 
 // The share of `size` elements that the tile of `rows` of `count` rows prefetches while it processes this depth.
 template <typename T>
@@ -155,19 +149,26 @@ Fetch share_of(const T* next, int64_t size, int64_t depth, int64_t row, int64_t 
   if (steps == 0) return {};
   const int64_t bytes = size * static_cast<int64_t>(sizeof(T)), begin = bytes * row / count / kLine * kLine;
   const int64_t lines = (bytes * (row + rows) / count - begin + kLine - 1) / kLine;
-  return {reinterpret_cast<const char*>(next) + begin, (lines + steps - 1) / steps, step, step == kFetchStep};
+  return {reinterpret_cast<const char*>(next) + begin, (lines + steps - 1) / steps, step == kFetchStep};
 }
 
 // The same as add_products() without prefetching.
 template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride, int64_t begin,
                              int64_t end, Fetch fetch, hn::Vec<D> (&sums)[kRows][kVectors]) {
-  if (fetch.lines > 0) {
-    for (; begin + fetch.step <= end; begin += fetch.step) {
-      fetch_lines(fetch);
-      add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, begin + fetch.step, sums);
+  // Constant steps: the compiler unrolls them.
+  const auto fetch_along = [&](auto step, auto locality) HWY_ATTR {
+    constexpr int64_t kStep = decltype(step)::value;
+    for (; begin + kStep <= end; begin += kStep) {
+      for (int64_t i = 0; i < fetch.lines; ++i, fetch.from += kLine)
+        __builtin_prefetch(fetch.from, 0, decltype(locality)::value);
+      add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, begin + kStep, sums);
     }
-  }
+  };
+  if (fetch.lines > 0 && fetch.near)
+    fetch_along(std::integral_constant<int64_t, kFetchStep>{}, std::integral_constant<int, 3>{});
+  else if (fetch.lines > 0)
+    fetch_along(std::integral_constant<int64_t, kStreamStep>{}, std::integral_constant<int, 2>{});
   add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, end, sums);
 }
 
