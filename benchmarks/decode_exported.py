@@ -22,6 +22,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE / "sides"), str(ROOT / "python")]
 
 CPP = """
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>

@@ -79,8 +79,7 @@ class Writer:
         qkv = op.transpose(qkv, int64(0, 2, 1, 3))
         query, key, value = op.split(qkv, op.constant(np.int64(1)), 3).outputs()
         key, value = self._cache(f"key{i}", rows, key, parents), self._cache(f"value{i}", rows, value, parents)
-        # Between the mask's last axis and the new words, all words so far are seen; causal=True would place the words
-        # of a step at the beginning. The prompt's words need the triangle, a single word needs none.
+        # A mask, not causal=True: that would give the words of a step the first positions.
         mixed = op.scaled_dot_product_attention(query, key, value, self._mask)
         mixed = op.transpose(mixed, int64(0, 2, 1, 3))
         return self._dense(op.reshape(mixed, int64(0, 0, UNITS), special_zero=True), f"{i}.projection")

@@ -102,11 +102,6 @@ bool has_avx512_vnni() {
   return found;
 }
 
-bool has_amx_bytes() {
-  static const bool found = has_avx512_vnni() && isa_in_force().level >= Isa::kAmx;
-  return found;
-}
-
 const char* isa_report() {
   static const std::string report = [] {
     const IsaInForce& isa = isa_in_force();

@@ -19,9 +19,6 @@ struct IsaInForce {
 const IsaInForce& isa_in_force();
 // True if the instructions of AVX-512 VNNI are in force, which add products of bytes in 32 bits.
 bool has_avx512_vnni();
-// True if the tiles of AMX for bytes are in force; then those of AVX-512 VNNI are, too. oneDNN has asked the system for
-// the permission to use tiles.
-bool has_amx_bytes();
 
 // The same in one line: "avx2 (Highway AVX2, oneDNN AVX2)". Lives as long as the process.
 const char* isa_report();

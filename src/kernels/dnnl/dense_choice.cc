@@ -77,8 +77,8 @@ constexpr int64_t kSmallProduct = 4096;  // multiplications: below, the call cos
 constexpr int64_t kLargeWeights = int64_t{1} << 20;
 constexpr int64_t kMinPackedWeights = 256;
 
-// With few rows, reading the weights from memory dominates, whatever their layout. With AVX-512, packed ones are read
-// at the rate of memory for up to 16 rows.
+// With few rows, reading the weights from memory dominates, whatever their layout. With AVX-512, packed ones are
+// fetched while the rows are multiplied (product_tile.h).
 int64_t most_packed_weights(int64_t rows) {
   constexpr int64_t kFewRows = 8;
   if (rows == 1) return int64_t{1} << 20;

@@ -95,7 +95,7 @@ void amx_block(const ByteBlock& b) {
   if (column < b.columns) sum_columns<false>(b, column);
 }
 #else
-void amx_block(const ByteBlock&) {}  // has_amx_bytes() is false
+void amx_block(const ByteBlock&) {}  // has_amx() is false
 #endif
 
 }  // namespace hybridnet::kernels

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "hybridnet/threads.h"
+#include "kernels/amx_tiles.h"
 #include "kernels/isa.h"
 #include "kernels/product/amx_bytes.h"
 #include "kernels/product/byte_blocks.h"
@@ -285,7 +286,7 @@ double block_ns(int64_t depth, int64_t rows, Unit unit) {
 
 Unit unit_for(const ByteProduct& p) {
   if (!has_avx512_vnni()) return Unit::kPairs;
-  return has_amx_bytes() && p.count >= kFewestAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
+  return has_amx() && p.count >= kFewestAmxRows && byte_quads(p.depth) >= kAmxQuads ? Unit::kAmx : Unit::kVnni;
 }
 
 // The rows of a task. Weights are read once for all of them, but there should be a task for each core.

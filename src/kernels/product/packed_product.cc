@@ -78,6 +78,15 @@ struct DepthRange {
   int64_t begin, end;
 };
 
+// The weights that tiles prefetch (product_tile.h).
+enum class Fetching : int8_t { kNothing, kNextPart, kNextPass };
+
+template <typename T>
+Fetching fetching_for(int64_t weights, int64_t rows) {
+  if (streaming_pays<T>(weights, rows)) return Fetching::kNextPass;
+  return fetching_pays<T>(weights, rows) ? Fetching::kNextPart : Fetching::kNothing;
+}
+
 // One block of columns. All pointers point to its first row and column.
 template <typename T>
 struct BlockProduct {
@@ -89,7 +98,7 @@ struct BlockProduct {
   const T* start;  // the addend, with the layout of out, or null
   T* out;
   int64_t out_stride;
-  bool fetches, streams;  // prefetch the next weights: those of the next part, or of the next pass
+  Fetching fetching;
 };
 
 // The operations at the end of a product.
@@ -143,12 +152,12 @@ template <class D, typename T>
 HWY_INLINE void whole_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end) {
   constexpr int kPart = part_of(kVectors);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), depth = b.range.end - b.range.begin;
-  const T* const next = b.packed + (b.streams ? b.range.end : b.range.begin) * kPart * lanes;
+  const bool near = b.fetching == Fetching::kNextPart;
+  const T* const next = b.packed + (near ? b.range.begin : b.range.end) * kPart * lanes;
   const auto fetch_of = [&](int64_t row, int rows, int first, int width) HWY_ATTR {
-    const int64_t part = b.streams ? first : first + width;
-    if (!b.fetches && !b.streams) return Fetch{};
-    return share_of(next + part * lanes * b.depth, depth * kPart * lanes, depth, row, rows, b.count,
-                    b.streams ? kStreamStep : kFetchStep);
+    if (b.fetching == Fetching::kNothing) return Fetch{};
+    const int64_t part = near ? first + width : first;
+    return share_of(next + part * lanes * b.depth, depth * kPart * lanes, depth, row, rows, b.count, near);
   };
   for_part_tiles<kVectors>(b.count, [&](int64_t row, auto tile, int first, auto width) HWY_ATTR {
     constexpr int kRows = decltype(tile)::value, kTileWidth = decltype(width)::value;
@@ -214,8 +223,7 @@ template <typename T>
 void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
   const int64_t first = task / tasks.row_blocks * tasks.columns, row = task % tasks.row_blocks * tasks.rows;
   const int64_t rows = std::min(tasks.rows, p.count - row);
-  const bool streams = streaming_pays<T>(p.depth * p.columns, rows);
-  const bool fetches = !streams && fetching_pays<T>(p.depth * p.columns, rows);
+  const Fetching fetching = fetching_for<T>(p.depth * p.columns, rows);
   const hn::ScalableTag<T> d;
   const int64_t wide = wide_block<T>(), last = std::min(first + tasks.columns, p.columns);
   const auto multiply = [&](DepthRange range, int64_t from, int64_t to) HWY_ATTR {
@@ -233,8 +241,7 @@ void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
                                   start ? start + at : nullptr,
                                   p.out + at,
                                   p.columns,
-                                  fetches,
-                                  streams};
+                                  fetching};
       if (last - j >= wide) {
         whole_block(d, block, end);
       } else {
@@ -242,7 +249,7 @@ void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
       }
     }
   };
-  if (streams) {
+  if (fetching == Fetching::kNextPass) {
     for (int64_t j = first; j < last; j += wide)
       for_passes(p.depth, kStreamDepth,
                  [&](DepthRange range) HWY_ATTR { multiply(range, j, std::min(j + wide, last)); });

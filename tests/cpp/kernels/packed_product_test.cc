@@ -74,41 +74,50 @@ TEST(PackedProduct, SameBitsForAnyNumberOfCores) {
 // Depths and rows of several passes and tasks, weights in the layout of dense layers, and all operations at the end of
 // a product.
 template <typename T>
+void compare_ends_with_sums(int64_t rows, int64_t depth, int64_t columns, double tolerance) {
+  const std::vector<T> a = random_values<T>(rows * depth, 1), weights = random_values<T>(columns * depth, 2),
+                       bias = random_values<T>(columns, 3), addend = random_values<T>(rows * columns, 4);
+  std::vector<T> packed(weights.size()), out(addend);
+  pack_weights(ProductWeights<T>::transposed(weights.data(), depth, columns), packed.data());
+  const T low = -1, high = T(1.5);
+  packed_product({.packed = packed.data(),
+                  .depth = depth,
+                  .columns = columns,
+                  .rows = a.data(),
+                  .count = rows,
+                  .out = out.data(),
+                  .addend = out.data(),
+                  .bias = bias.data(),
+                  .low = low,
+                  .high = high});
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      const size_t at = static_cast<size_t>(i * columns + j);
+      double sum = static_cast<double>(bias[static_cast<size_t>(j)]) + addend[at];
+      for (int64_t k = 0; k < depth; ++k)
+        sum += static_cast<double>(a[static_cast<size_t>(i * depth + k)]) * weights[static_cast<size_t>(j * depth + k)];
+      ASSERT_NEAR(out[at], std::clamp<double>(sum, low, high), tolerance) << rows << " " << depth << " " << columns;
+    }
+}
+
+template <typename T>
 void compare_ends_with_sums(double tolerance) {
   for (const int64_t rows : {1, 2, 6, 13, 33, 50, 260})
     for (const int64_t depth : {1, 33, 800, 1700})
-      for (const int64_t columns : {32, 45, 150}) {
-        const std::vector<T> a = random_values<T>(rows * depth, 1), weights = random_values<T>(columns * depth, 2),
-                             bias = random_values<T>(columns, 3), addend = random_values<T>(rows * columns, 4);
-        std::vector<T> packed(weights.size()), out(addend);
-        pack_weights(ProductWeights<T>::transposed(weights.data(), depth, columns), packed.data());
-        const T low = -1, high = T(1.5);
-        packed_product({.packed = packed.data(),
-                        .depth = depth,
-                        .columns = columns,
-                        .rows = a.data(),
-                        .count = rows,
-                        .out = out.data(),
-                        .addend = out.data(),
-                        .bias = bias.data(),
-                        .low = low,
-                        .high = high});
-        for (int64_t i = 0; i < rows; ++i)
-          for (int64_t j = 0; j < columns; ++j) {
-            const size_t at = static_cast<size_t>(i * columns + j);
-            double sum = static_cast<double>(bias[static_cast<size_t>(j)]) + addend[at];
-            for (int64_t k = 0; k < depth; ++k)
-              sum += static_cast<double>(a[static_cast<size_t>(i * depth + k)]) *
-                     weights[static_cast<size_t>(j * depth + k)];
-            ASSERT_NEAR(out[at], std::clamp<double>(sum, low, high), tolerance)
-                << rows << " " << depth << " " << columns;
-          }
-      }
+      for (const int64_t columns : {32, 45, 150}) compare_ends_with_sums<T>(rows, depth, columns, tolerance);
 }
 
 TEST(PackedProduct, AddsBiasAndAddendWithinBounds) {
   compare_ends_with_sums<float>(1e-3);
   compare_ends_with_sums<double>(1e-11);
+}
+
+// More than 4 MB, which a few rows read in short passes.
+TEST(PackedProduct, MultipliesFewRowsWithLargeWeights) {
+  for (const int64_t rows : {2, 7, 13, 32}) {
+    compare_ends_with_sums<float>(rows, 1507, 709, 1e-3);
+    compare_ends_with_sums<double>(rows, 769, 709, 1e-11);
+  }
 }
 
 // Values that end at a protected page: an access beyond them ends the process.
