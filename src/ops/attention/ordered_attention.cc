@@ -70,8 +70,15 @@ Values rows_gradient(const OrderedRowsParams& p, const GradientContext& g) {
 size_t order_of(const AttentionParams& p) { return static_cast<size_t>(p.num_inputs()); }
 
 void infer_ordered(const AttentionParams& p, InferContext& c) {
-  if (p.parts != 0 || p.p != 0)
-    throw ParamError({.input = p.parts != 0 ? "parts" : "p", .expected = "0", .given = "another value"});
+  const auto require_zero = [](const char* name, double given) {
+    if (given != 0)
+      throw ParamError({.input = name,
+                        .expected = "0",
+                        .given = std::to_string(given),
+                        .because = "an order belongs to queries, keys and values in three tensors, without dropout"});
+  };
+  require_zero("parts", p.parts);
+  require_zero("p", p.p);
   infer_attention(p, c);
   const int order = p.num_inputs();
   c.require_dtype(order, DType::kInt32);

@@ -190,3 +190,13 @@ def test_keys_and_values_of_bfloat16_are_rounded_once(kind, sizes, rng):
 def test_tiles_of_bfloat16_agree_with_the_whole_matrix_of_weights(kind, sizes, rng):
     out, expected, operands = _in_bfloat16(kind, sizes, rng)
     np.testing.assert_allclose(out, expected, rtol=2**-8, atol=2**-9 * np.abs(operands[2]).max())
+
+
+def test_a_query_with_nan_leaves_the_others_of_its_tile_as_they_are(rng):
+    query, key, value = (mx.nd.array(rng.standard_normal((2, 40, 32)), dtype="bfloat16") for _ in range(3))
+    expected = mx.nd.contrib.flash_attention(query, key, value).astype("float32").asnumpy()
+    query[1, 7, 3] = np.nan
+    out = mx.nd.contrib.flash_attention(query, key, value).astype("float32").asnumpy()
+    assert np.isnan(out[1, 7]).all()
+    expected[1, 7] = np.nan
+    np.testing.assert_array_equal(out, expected)
