@@ -190,13 +190,15 @@ class Operands {
   Operands(const AttentionParams& p, std::span<const TensorSpec> in) : geometry_(p, in) {
     if (p.mask_type == MaskType::kLengths && in[static_cast<size_t>(p.data_inputs())].dtype == DType::kInt32)
       lengths_ = in[static_cast<size_t>(p.data_inputs())].shape.size();
-    is_ordered_ = in.size() > static_cast<size_t>(p.num_inputs());
-    if (is_ordered_) per_entry_ = geometry_.shape.matrices / std::max<int64_t>(in[0].shape[0], 1);
   }
   int64_t workspace_bytes() const { return lengths_ * int64_t{sizeof(int64_t)}; }
-  AttentionShape shape(const KernelArgs& a) const {
+  const AttentionShape& shape() const { return geometry_.shape; }
+  // The same with the order of keys and values, which is the input behind those of attention, if there is one.
+  AttentionShape ordered_shape(const AttentionParams& p, const KernelArgs& a) const {
     AttentionShape shape = geometry_.shape;
-    if (is_ordered_) shape.order = {a.in.back().as<int32_t>(), std::max<int64_t>(per_entry_, 1)};
+    if (a.in.size() == static_cast<size_t>(p.num_inputs()) || shape.matrices == 0) return shape;
+    const TensorRef& order = a.in.back();
+    shape.order = {order.as<int32_t>(), shape.matrices / (*order.shape)[0]};
     return shape;
   }
   AttentionMask mask(const AttentionParams& p, const KernelArgs& a) const {
@@ -219,8 +221,7 @@ class Operands {
 
  private:
   AttentionGeometry geometry_;
-  int64_t lengths_ = 0, per_entry_ = 1;
-  bool is_ordered_ = false;
+  int64_t lengths_ = 0;
 };
 
 template <typename T>
@@ -230,7 +231,7 @@ class ForwardKernel final : public Kernel {
   int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
   void run(const KernelArgs& a) override {
     const AttentionParams& p = p_;
-    AttentionShape shape = operands_.shape(a);
+    AttentionShape shape = operands_.ordered_shape(p, a);
     if (p.p > 0 && a.train) {
       shape.keep = 1 - p.p;
       shape.rng = a.rng;
@@ -271,8 +272,8 @@ class BFloat16Kernel final : public Kernel {
     if (mask_size_ > 0) mask.data = widened(a, mask_, a.in[3].data, mask_size_);
     const float* const query = widened(a, query_, a.in[0].data, a.in[0].size());
     float* const out = at(a, out_);
-    kernels::few_queries_attention(operands_.shape(a), query, a.in[1].as<bfloat16>(), a.in[2].as<bfloat16>(), mask, out,
-                                   a.out[1].as<float>());
+    kernels::few_queries_attention(operands_.ordered_shape(p_, a), query, a.in[1].as<bfloat16>(),
+                                   a.in[2].as<bfloat16>(), mask, out, a.out[1].as<float>());
     kernels::convert(DType::kFloat32, out, DType::kBFloat16, a.out[0].data, a.out[0].size());
   }
 
@@ -304,7 +305,7 @@ class HalfKernel final : public Kernel {
   }
   std::string description() const override { return "tiles of bfloat16"; }
   void run(const KernelArgs& a) override {
-    AttentionShape shape = operands_.shape(a);
+    AttentionShape shape = operands_.shape();
     if (p_.p > 0 && a.train) {
       shape.keep = 1 - p_.p;
       shape.rng = a.rng;
@@ -339,7 +340,7 @@ class BackwardKernel final : public Kernel {
   int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
   void run(const KernelArgs& a) override {
     const AttentionParams& p = p_;
-    AttentionShape shape = operands_.shape(a);
+    AttentionShape shape = operands_.shape();
     size_t next = static_cast<size_t>(p.num_inputs());
     if (p.p > 0) {
       shape.keep = 1 - p.p;
